@@ -17,7 +17,6 @@ from pathlib import Path
 from random import Random, SystemRandom
 from threading import Lock
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from msgctl import files
 from msgctl.operations import OPERATIONS, Effect, Operation
@@ -38,7 +37,7 @@ from msgctl.sandbox.state import BrokenError, transaction
 
 Network = IPv4Network | IPv6Network
 
-BASE_URL = f"https://sandbox.invalid{BASE_PATH}"
+ORIGIN = "https://sandbox.invalid"
 MAX_REQUESTS = 200
 MAX_KEPT = 8000
 """Maximum characters of a request's path, query and body that are stored for the inbox page."""
@@ -86,7 +85,7 @@ _ACCOUNT = "SELECT credits, clock_offset, clock_stopped, responses, EXISTS (SELE
 class Emulator:
     """Simulates the service for any number of threads. A missing state file (0600) and directory (0700) are created.
 
-    ``clock`` returns the machine's time in seconds since 1970. Short URLs begin with the origin of ``base_url``.
+    ``clock`` returns the machine's time in seconds since 1970. Short URLs begin with ``origin``.
 
     Everything that uses the state raises ConfigurationError if the file is not a sandbox state, comes from another
     version of msgctl, or cannot be read or written.
@@ -98,13 +97,12 @@ class Emulator:
         settings: SandboxSettings = SandboxSettings(),  # noqa: B008 - immutable
         *,
         clock: Callable[[], float] = time.time,
-        base_url: str = BASE_URL,
+        origin: str = ORIGIN,
     ) -> None:
         self.path = path
         self.settings = settings
         self._draw_again()
-        parts = urlsplit(base_url)
-        self.origin = f"{parts.scheme}://{parts.netloc}"
+        self.origin = origin
         self.clock = clock
         self.account = Account()
         """The account as it was last read."""

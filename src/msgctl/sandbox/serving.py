@@ -30,7 +30,7 @@ class ServedSandbox:
             is_new = not state.is_file() or state.stat().st_size == 0
         self.server = server
         self.settings = settings
-        self.emulator = Emulator(state, settings, clock=clock, base_url=server.origin)
+        self.emulator = Emulator(state, settings, clock=clock, origin=server.origin)
         try:
             endpoints.begin(self.emulator, is_new=is_new)
         except BaseException:

@@ -286,10 +286,11 @@ def poll_states(
     hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
     goal = Goal(until, context.words)
     deadline = context.monotonic() + max_wait if follow else None
+    client = context.client  # before the threads, because it fails without a credential
     bar = None if follow else _bar(context)
 
     def connect() -> Client:
-        return context.stack.enter_context(closing(context.client.sibling()))
+        return context.stack.enter_context(closing(client.sibling()))
 
     states = JobStates(context.store, job, goal, connect, context.monotonic, deadline)
 

@@ -244,8 +244,7 @@ class Context:
 
         settings = SandboxSettings(profiles.SANDBOX_CLIENT, profiles.SANDBOX_KEY)
         path = files.state_path("sandbox.sqlite3")
-        emulator = Emulator(path, settings, clock=self.clock, base_url=profiles.SANDBOX_URL)
-        return self.stack.enter_context(closing(emulator))
+        return self.stack.enter_context(closing(Emulator(path, settings, clock=self.clock)))
 
     @cached_property
     def credential(self) -> "Credential":
