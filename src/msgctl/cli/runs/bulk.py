@@ -136,7 +136,7 @@ class Bulk:
         if self._due is not None:
             state, due = "scheduled", int(self._due * 1000)
         try:
-            return jobs.publish(
+            job = jobs.publish(
                 self.context.store,
                 number,
                 state=state,
@@ -145,11 +145,13 @@ class Bulk:
                 due=due,
                 settings=self._settings.dump(),
             )
+            self.context.job = job.id
         except KeyboardInterrupt:
             job = jobs.get(self.context.store, number)
             if job.state != "importing":
                 self.context.job = job.id  # the error mentions it
             raise
+        return job
 
     # --- the file
 
@@ -382,7 +384,6 @@ class Bulk:
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
         context = self.context
-        context.job = job.id
         context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
             return running.send_pending(context, job)
