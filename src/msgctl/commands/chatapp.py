@@ -45,7 +45,7 @@ class TemplateMessage(OptionGroup):
     ] = None
 
 
-class JobOptions(options_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
+class SingleJobOptions(options_of(name for name in OPTIONS if name != "batch_size")):  # type: ignore[misc]
     """The options of a job whose requests have one number."""
 
 
@@ -91,7 +91,7 @@ def bulk_send(
     ] = None,
     *,
     numbers: Numbers,
-    job: JobOptions,
+    job: SingleJobOptions,
     rules: JobRules,
 ) -> Result:
     """Send a message to each recipient in a file, as a job.
