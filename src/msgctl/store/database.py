@@ -188,7 +188,7 @@ class Database(ABC):
             self.later(text, values, expected=number if ending else None)
 
     def fill(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Insert many rows that come from another store."""
+        """Insert many rows of a file or of another store. Called after the first statement of a transaction."""
         self.insert(f"INSERT INTO {table} ({', '.join(columns)})", rows)
 
     @contextmanager

@@ -73,17 +73,19 @@ def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[N
         first = _lines(store, job, [row.phone for row in rows if row.content is not None and row.phone])
         stored = []
         for row in rows:
-            line, phone, content, columns, outcome, reason = row
+            line, phone, content, cells, outcome, reason = row
             if content is not None and phone is not None:
                 earlier = first.setdefault(phone, line)
                 if earlier != line:
                     content, outcome, reason = None, "duplicate", f"same number as line {earlier}"
-            stored.append((job, line, plain(phone), content, outcome, plain(reason), plain(columns)))
-        store.db.insert(
-            "INSERT INTO content (job, number, parameters, digest, cost)",
+            stored.append((job, line, plain(phone), content, outcome, plain(reason), plain(cells)))
+        store.db.fill(
+            "content",
+            ("job", "number", "parameters", "digest", "cost"),
             [(job, number, plain(parameters), digest, cost) for number, parameters, digest, cost in contents],
         )
-        store.db.insert("INSERT INTO recipient (job, line, phone, content, outcome, reason, columns)", stored)
+        columns = ("job", "line", "phone", "content", "outcome", "reason", "columns")
+        store.db.fill("recipient", columns, stored)
     time.sleep(PAUSE)
 
 
