@@ -27,6 +27,7 @@ from msgctl.store import owners
 from msgctl.store.jobs import find
 from msgctl.store.store import open_store
 from support import service as behaviours
+from support import workbooks
 from support.files import URL, write_config
 from support.names import know_no_names
 from support.service import Service, drop, raw, respond, running
@@ -86,12 +87,14 @@ def transcript(name: str) -> Script:
     """
 
     def show(recorder: Recorder, service: Service) -> None:
+        if name == "workbooks":
+            pytest.importorskip("python_calamine")
         service.always(respond({"id": "d1", "status": 1, "data": [{"id": "m1", "status": "queued", "credits": 1}]}))
         Path("good.csv").write_text(f"phone,name\n{PHONE},Ana\n881234567890,Satellite\n12025550123,Service\n")
         for typed in re.findall(r"^\$ msgctl (.*)$", (FOLDER / f"{name}.txt").read_text(), re.MULTILINE):
             line, _, content = typed.partition("  # ")
             words = shlex.split(line)
-            value = eval(content or "None", {**vars(behaviours), "profile": profile})
+            value = eval(content or "None", {**vars(behaviours), **vars(workbooks), "profile": profile})
             if isinstance(value, str):
                 value = value.encode()
             if isinstance(value, bytes):
@@ -229,7 +232,7 @@ ROOMS = (
     results,
     store,
     network,
-    *map(transcript, ("lists", "times", "jobs", "phones", "responses", "settings", "usage")),
+    *map(transcript, ("lists", "times", "jobs", "phones", "responses", "settings", "usage", "workbooks")),
 )
 
 

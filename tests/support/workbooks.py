@@ -100,3 +100,12 @@ def _cell(value: str | float | datetime) -> str:
     if isinstance(value, bool):
         return f'<c t="b"><v>{value:d}</v></c>'
     return f"<c><v>{value}</v></c>"
+
+
+def archive(*names: str) -> bytes:
+    """Return an archive with empty files, as another kind of document."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for name in names:
+            file.writestr(name, "")
+    return content.getvalue()
