@@ -36,12 +36,6 @@ def test_columns_are_filled_in(text: str, result: str) -> None:
     assert Template.parse(text, COLUMNS).fill(ROW) == result
 
 
-@pytest.mark.parametrize("text", ["{x:5}", "{name.__class__}", "{0}", "{OK}"])
-def test_a_placeholder_can_only_be_the_name_of_a_column(text: str) -> None:
-    with pytest.raises(UsageError, match="no such column"):
-        Template.parse(text, COLUMNS)
-
-
 @pytest.mark.parametrize(
     ("cell", "fault"), [(" \t\u00a0", "is empty.*"), (Nested("[…]"), "contains an object or a list, not text")]
 )
