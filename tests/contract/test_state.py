@@ -55,28 +55,6 @@ def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Servi
     assert len(service.received) <= 2  # one check within the time, and one after it
 
 
-@pytest.mark.parametrize(
-    "trouble", [drop, respond(b"", 503), respond(b"", 429), respond(b"", 500)], ids=["lost", "503", "429", "500"]
-)
-def test_a_retryable_failure_does_not_end_a_watch(trouble: Behaviour, service: Service, tool: Tool) -> None:
-    service.will(state("sent"), *[trouble] * 3, state("delivered"))
-    outcome = tool("state", "watch", "m1", "--json")
-    assert (outcome.code, states(outcome.stdout)) == (0, ["delivered"])
-
-
-def test_a_watch_that_fails_until_max_wait_exits_with_6_and_prints_the_last_known_state(
-    service: Service, tool: Tool
-) -> None:
-    service.always(drop)
-    outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
-    assert (outcome.code, outcome.stdout, outcome.error["reason"]) == (6, b"", "state_not_reached")
-    service.will(state("queued"))
-    service.always(respond(b"", 500))
-    outcome = tool("state", "watch", "m1", "--max-wait", "10", "--json", "-q")
-    assert (outcome.code, outcome.error["reason"], outcome.error["http_status"]) == (6, "state_not_reached", 500)
-    assert states(outcome.stdout) == ["queued"]
-
-
 def test_on_a_terminal_a_watch_shows_each_change_in_a_line(service: Service, tool: Tool) -> None:
     service.will(state("queued"), drop, state("delivered"))
     outcome = tool("state", "watch", "m1", "--no-color", terminal=True)
