@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -69,42 +68,6 @@ def test_without_a_key_nothing_is_saved() -> None:
         terminal.answer("Key: ", b"\n")
         assert terminal.end() == 2
         assert not config_file().exists()
-
-
-# --- profile set
-
-
-@pytest.fixture
-def profile() -> None:
-    write_config(table("main", 'owner = "ops"') + table("other"))
-
-
-@pytest.mark.usefixtures("profile")
-def test_the_path_of_a_store_is_saved_for_every_directory(
-    tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(home)
-    for typed in ("store.sqlite3", "./store.sqlite3", "~/store.sqlite3"):
-        assert tool(*SET, "--store", typed, "--json").document["store"] == f"{home}/store.sqlite3"
-
-
-@pytest.mark.usefixtures("profile")
-def test_an_invalid_change_is_refused_whole(tool: Tool) -> None:
-    before = config_file().read_bytes()
-    for options in (
-        ["--client", "x"],
-        ["--base-url", "http://service.example/api/v1"],
-        ["--timezone", "Bogota"],
-        ["--key-command", "pass", "--key-stdin"],
-        ["--word=RECEIVED"],
-        ["--word=deliverd=RECEIVED"],
-        ["--word=delivered=  "],
-        ["--store=mysql://db.example/x"],
-        ["--store="],
-    ):
-        tool(*SET, "--app-name", "Shop", *options).refused(2)
-    tool(*SET).refused(2)
-    assert config_file().read_bytes() == before
 
 
 # --- the rest of the file
