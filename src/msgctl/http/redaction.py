@@ -84,8 +84,8 @@ def _pattern(key: str) -> re.Pattern[str]:
 
 def _character(char: str) -> str:
     """Return the pattern of a character: itself, percent-encoded (RFC 3986), or JSON-escaped, without backslashes."""
-    percent = "".join(f"%{byte:02x}" for byte in char.encode(errors="replace"))
-    units = char.encode("utf-16-be", "surrogatepass").hex()
+    percent = "".join(f"%{byte:02x}" for byte in char.encode())
+    units = char.encode("utf-16-be").hex()
     escaped = r"\\*+".join(f"u{units[start : start + 4]}" for start in range(0, len(units), 4))
     spellings = [f"%(?i:{percent[1:]})", f"u(?i:{escaped[1:]})", re.escape(char)]  # the longest first
     if char == " ":
@@ -95,7 +95,4 @@ def _character(char: str) -> str:
 
 def _longest(key: str) -> int:
     """Return the length of the key with all its characters escaped, as in JSON within a string of JSON."""
-    return sum(
-        max(3 * len(char.encode(errors="replace")), 7 * len(char.encode("utf-16-be", "surrogatepass")) // 2)
-        for char in key
-    )
+    return sum(max(3 * len(char.encode()), 7 * len(char.encode("utf-16-be")) // 2) for char in key)
