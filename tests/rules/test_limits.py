@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,18 @@ def test_five_failed_checks_in_a_row_end_the_polling(tool: Tool, service: Servic
     service.always(respond({"error": "E1"}, 503))
     assert tool("job", "states", job).code == 4
     assert 5 <= len(service.received) <= 100  # the threads are given 100 messages at a time
+
+
+def test_failed_checks_that_are_not_in_a_row_do_not_end_the_polling(tool: Tool, service: Service, home: Path) -> None:
+    def fail_each_second(connection: socket.socket) -> None:
+        if len(service.received) % 2:
+            respond({"error": "E1"}, 422)(connection)
+        else:
+            respond({"id": "m", "state": "delivered"})(connection)
+
+    service.always(accepting(service))
+    job = sent(tool, of_phones(home, numbers(12)))
+    service.received.clear()
+    service.always(fail_each_second)
+    assert tool("job", "states", job).code == 1
+    assert len(service.received) == 12
