@@ -57,7 +57,7 @@ def shell(script: str) -> subprocess.CompletedProcess[bytes]:
     ("line", "response", "code", "shown"),
     [
         (f"{SEND} --json | head -c 100", respond(LONG), 0, ""),
-        ("--version", None, 0, ""),
+        ("--version | grep -qx 'msgctl [0-9.]*'", None, 0, ""),
         ("--version | true", None, 0, ""),
         ("--version >&-", None, 0, ""),
         (f"{SEND} >&-", respond(RECORD), 0, ""),
