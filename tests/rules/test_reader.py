@@ -179,7 +179,8 @@ def test_the_columns_may_have_any_order() -> None:
 
 
 def test_a_title_with_a_number_that_is_not_a_phone_does_no_harm() -> None:
-    for title in ("NIT 900.123.456-7", "27-11-2026", "1295000", "9001234567", "2026-11-27 10:00:00"):
+    several = f"Ana, {ANA}, {LUIS}"
+    for title in ("NIT 900.123.456-7", "27-11-2026", "1295000", "9001234567", "2026-11-27 10:00:00", several):
         assert read(f"{title};\nNombre;Celular\nAna;{ANA}\n", None, "CO").source.startswith("header in row 2")
 
 
