@@ -162,7 +162,7 @@ def explained(doing: str, path: Path, consequence: str = "", hint: str = CHECK_P
     try:
         yield
     except OSError as error:
-        hints = {
+        hints: dict[int | None, str] = {
             errno.ENOSPC: MAKE_ROOM,
             errno.EDQUOT: MAKE_ROOM,
             errno.ENOLCK: NEEDS_LOCKS,
@@ -170,7 +170,7 @@ def explained(doing: str, path: Path, consequence: str = "", hint: str = CHECK_P
         }
         raise ConfigurationError(
             f"Cannot {doing} {shown(path)}: {error.strerror or type(error).__name__}",
-            hints.get(error.errno or 0, hint),
+            hints.get(error.errno, hint),
             consequence=consequence,
         ) from error
 

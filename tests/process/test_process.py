@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import termios
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote_plus
@@ -214,6 +216,23 @@ def test_ctrl_c_before_the_request_is_sent_reports_that_nothing_was_sent(
         with started([sys.executable, "-m", "msgctl", *SEND.split()], stderr=subprocess.PIPE) as child:
             assert reached.wait(PATIENCE)
             interrupted(child)
+
+
+def test_ctrl_c_while_an_error_waits_for_its_reader_ends_with_130() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with suppress(BlockingIOError):
+        while os.write(writer, b"x"):
+            pass
+    with started([sys.executable, "-m", "msgctl", "-p", "none", "balance"], stderr=writer) as child:
+        is_writing = re.compile(r"\d+ 0x2 ").match  # to standard error
+        until = time.monotonic() + PATIENCE
+        while not is_writing(Path(f"/proc/{child.pid}/syscall").read_text()):
+            assert time.monotonic() < until
+        child.send_signal(signal.SIGINT)
+        assert child.wait(PATIENCE) == 130
+    os.close(reader)
+    os.close(writer)
 
 
 # --- encodings

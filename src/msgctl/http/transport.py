@@ -302,7 +302,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             "network_backend": self,
         }
         if self._proxy is None:
-            server = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target="/")
+            server = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port)
             return httpcore.HTTPConnection(server.origin, **options)
         options["max_connections"] = 1
         url, auth = self._proxy.url, self._proxy.raw_auth
