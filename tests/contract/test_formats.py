@@ -24,7 +24,7 @@ SMS = SENDS["sms send"].line
 
 BODIES: dict[str, bytes] = {
     "as usual": b'{"status":1500}',
-    "line ends and tabs": b'\r\n{ "status"\t:\n1500 ,"new":[ ] }\n\n',
+    "line ends and tabs": b'\r\n{ "status"\t:\r\n1500 ,"new":[ ] }\n\n',
     "no digit lost": b'{"status":12345678901234567890123456789.10,"a":1.0,"b":1e400,"c":-0,"d":1E+2}',
     "unknown fields in their order": b'{"zeta":1,"status":2,"alpha":{"z":null,"a":[true,false]}}',
     "escapes as they were": b'{"status":"\\u00e9\\/\\u001b","x":"\xc3\xa9"}',

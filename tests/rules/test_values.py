@@ -85,7 +85,12 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
 def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
     for spelling in ("HTTPS://Api.Example:443/v1", "https://api.example/./old/../v1/"):
         assert account(spelling, 1) == account("https://api.example/v1", 1)
-    for other in ("https://api.example/V1", "http://api.example/v1", "https://api.example:444/v1"):
+    for other in (
+        "https://api.example/V1",
+        "http://api.example/v1",
+        "https://api.example:444/v1",
+        "https://api.example:80/v1",
+    ):
         assert account(other, 1) != account("https://api.example/v1", 1)
 
 
