@@ -42,11 +42,12 @@ def test_a_missing_or_empty_value_is_never_sent() -> None:
         (None, ["1", "2"]),
         (b'{"phone": "1"}', ["1"]),
         (b'{"phone": ["1", 2, "1, 3", null]}', ["1", "2", "3"]),
-        (b'{"phone": ["", {"a": "1"}]}', [None]),
+        (b'{"phone": "1", "phone": ["2"]}', ["1", "2"]),
+        (b'{"phone": ["", true]}', [None]),
         (b"[" * 100_000, [None]),
         (b'["1"]', [None]),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_the_recipients_of_a_request(body: bytes | None, phones: list[str | None]) -> None:
     if body is None:

@@ -116,7 +116,7 @@ def _send(
     if content.body is not None:
         if content.phone is not None:
             raise UsageError("Use either --body or PHONE and VALUEs, not both")
-        body, document = json_body(context, content.body, repeated="refuse")
+        body, document = json_body(context, content.body)
         if not isinstance(document, dict) or not document:
             raise UsageError("The body is not a JSON object", 'Example: {"phone": "573001234567", "body": ["Ana"]}')
     elif content.phone is None:

@@ -64,9 +64,9 @@ class Request(NamedTuple):
             return [*dict.fromkeys(phones)]
         phone = None
         with suppress(ShapeError):
-            body = load_json(self.json)
+            body = load_json(self.json, repeated="all")  # the service may use either value
             phone = body.get("phone") if isinstance(body, dict) else None
-        texts = [text for text in (phone if isinstance(phone, list) else [phone]) if isinstance(text, str)]
+        texts = [text for text in reversed([*json_values(phone)]) if isinstance(text, str)]
         phones = [text.strip() for text in ",".join(texts).split(",")]
         return [*dict.fromkeys(filter(None, phones))] or [None]
 

@@ -11,7 +11,7 @@ from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import MESSAGE, OptionGroup, number_option
 from msgctl.errors import UsageError
-from msgctl.jsontext import Repeated, ShapeError, load_json
+from msgctl.jsontext import ShapeError, load_json
 from msgctl.text import clean, some_of
 from msgctl.values import MAX_MESSAGE_BYTES, quote
 
@@ -108,11 +108,11 @@ def utf8(content: bytes, path: str) -> str:
         raise UsageError(f"{name} is not UTF-8 text: {wrong}", "Save it as UTF-8.") from None
 
 
-def json_body(context: Context, path: str, *, repeated: Repeated = "last") -> tuple[bytes, Any]:
+def json_body(context: Context, path: str) -> tuple[bytes, Any]:
     """Return the bytes of a JSON document without a byte order mark (RFC 8259, section 8.1), and its value."""
     body = utf8(file_content(context, path, MAX_BODY_BYTES, "a JSON document"), path).encode()
     try:
-        return body, load_json(body, repeated=repeated)
+        return body, load_json(body)
     except ShapeError as error:
         name = "Standard input" if path == "-" else quote(path)
         raise UsageError(f"{name} cannot be the body: {error}", "Give one JSON document in UTF-8.") from None
