@@ -137,6 +137,7 @@ def test_a_heading_is_or_contains_a_word_for_phones() -> None:
         "WHATSAPP",
         "numeroTelefono",
         "Nro. celular",
+        "N.º de móvil",
         "Téléphone portable",
         "Handynummer",
         "Telemóvel",

@@ -29,8 +29,8 @@ WORDS = (
 """The words for phones, without accents. In any case, and with or without accents, they mark a column of phones."""
 _STEMS = re.compile("phone|telefon|celular|whatsapp|msisdn")
 """The words that also count within a longer word: phonenumber, telefonocliente."""
-_BESIDE = frozenset(("number", "numbers", "numero", "numeros", "num", "nro", "no", "nr", "n", "de", "del", "do", "of"))
-"""The words beside which a word for phones is still the whole heading: phone number, número de celular."""
+_BESIDE = frozenset("number numbers numero numeros num nro no nr n o de del do of".split())
+"""The words beside which a word for phones is still the whole heading: phone number, N.º de celular."""
 _PARTS = re.compile("[a-z]+")
 _CAMEL_CASE = re.compile("(?<=[a-z])(?=[A-Z])")
 
