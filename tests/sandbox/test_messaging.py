@@ -109,6 +109,13 @@ def test_a_code_is_void_after_five_wrong_guesses(world: World, guesses: int, out
     assert verify(world, world.inbox()[-1]["code"]) == "verified"
 
 
+def test_a_blocked_phone_keeps_its_earlier_code(world: World) -> None:
+    for _ in range(2):
+        world.post("/2fa/send-sms", phone=PHONE, app_name="Shop")
+        world.post("/block-phone", phone=PHONE)
+    assert verify(world, world.inbox()[0]["code"]) == "verified"
+
+
 def verify(world: World, code: str, **more: str) -> str:
     response = world.post("/2fa/verification-code", **{"phone": PHONE, "app_name": "Shop", "code": code, **more})
     return str(record(response)["status"]) if response.status == 200 else refusal(response)[0]
