@@ -5,7 +5,7 @@ codes, times and short URLs may differ. All use the sandbox and one directory.
 
 A comment before a block marks what is run in another way:
 
-- `<!-- first -->`: creates a virtual environment in a clone. `.ci/run` runs it.
+- `<!-- first -->`, `<!-- test -->`: create a virtual environment in a clone. `.ci/run` runs them.
 - `<!-- account -->`: needs an account. Its lines are run with `--dry-run`.
 - `<!-- campaign -->`: run with recipients in an Excel file.
 - `<!-- loop -->`: run with a service that is not reached, too.
@@ -106,7 +106,7 @@ def test_the_commands_that_add_and_try_an_account_are_valid(
 
 
 def test_every_block_is_run() -> None:
-    runners = {"", "first", "account", "campaign", "loop", "cron", "store"}
+    runners = {"", "first", "test", "account", "campaign", "loop", "cron", "store"}
     assert {each.marker for each in BLOCKS} == runners
     assert {each.language for each in BLOCKS if not each.marker} == {"console"}
 
