@@ -124,7 +124,7 @@ def load_text(text: str, repeated: Repeated) -> Any:
 
 
 def values(value: Any) -> Iterator[Any]:
-    """Yield a JSON value and every value inside it, those of an array from the last one on."""
+    """Yield a JSON value and every value inside it. Arrays are read from their end."""
     waiting = [value]
     while waiting:
         element = waiting.pop()

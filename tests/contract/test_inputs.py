@@ -65,6 +65,10 @@ def test_a_message_from_a_file_leaves_standard_input_unread(tmp_path: Path, tool
     assert tool(*VERIFY, stdin="480615\n").unread == b"480615\n"
 
 
+def test_a_code_that_is_too_long_is_not_cut_to_another_code(tool: Tool, service: Service) -> None:
+    refused(tool, service, *VERIFY, "--code", "-", names=("too long",), stdin="480615" + " " * 20_000 + "7\n")
+
+
 @pytest.mark.parametrize("content", ["Señal".encode()[:3], "Señal".encode("cp1252")], ids=["cut", "Windows-1252"])
 def test_damaged_utf8_is_refused_with_the_position_of_the_first_wrong_byte(
     content: bytes, tmp_path: Path, tool: Tool, service: Service

@@ -163,7 +163,7 @@ def at(time: str) -> int:
 
 
 JOB = changed(
-    Summary(Job(*[0] * 33), Settings("call", "customers.csv", "main", "", 0, {})),  # type: ignore[arg-type]
+    Summary(Job(*[0] * len(fields(Job))), Settings("call", "customers.csv", "main", "", 0, {})),  # type: ignore[arg-type]
     id="20261121-362e8c",
     name=None,
     command="call bulk",

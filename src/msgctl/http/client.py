@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from threading import Lock
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -32,7 +32,7 @@ from msgctl.errors import (
 )
 from msgctl.http.counter import SentCounter
 from msgctl.http.redaction import redact_body, redact_request
-from msgctl.http.request import Request
+from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import (
     LargeBody,
@@ -242,7 +242,8 @@ class Client:
             request.operation.method,
             url,
             headers={**request.headers, "Accept-Encoding": "identity"},
-            content=urlencode(form) if form else request.json,
+            data=by_name(form) or None,
+            content=request.json,
             # httpx would remove the dots of a path such as /a/../b.
             extensions={"target": path.encode(), "sent": self._sent},
         )

@@ -78,8 +78,10 @@ def ask(context: Context, prompt: str) -> str:
 
 
 def read_line(context: Context) -> str:
-    """Return the first line of standard input, or the beginning of a longer one, and leave the rest unread."""
-    line = context.stdin.buffer.readline(MAX_INPUT)
+    """Return the first line of standard input, and leave the rest unread. Raises UsageError for a longer line."""
+    line = context.stdin.buffer.readline(MAX_INPUT + 1)
+    if len(line) > MAX_INPUT:  # the beginning of a code may be another code
+        raise UsageError(f"The line on standard input is too long for a key or a code: at most {MAX_INPUT:,} bytes")
     return line.decode("utf-8", "surrogateescape").rstrip("\r\n")
 
 
