@@ -10,7 +10,7 @@ DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 130}
 RAW_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that act on a terminal; line ends and tabs are the form of a result."""
 
-COLOUR = re.compile(r"\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
+COLOUR = re.compile(r"\r?\x1b\[(?:[0-9;]*[mKAJ]|\?25[hl])")
 """Escape sequences for colours, and for the cursor of a progress bar."""
 NEVER_PRINTED = ("Traceback", "Exception ignored", "because of a bug")
 
