@@ -225,7 +225,7 @@ def check_credentials(machine: Machine) -> Finding:
         left = machine.context.client.parse(BALANCE, machine.response).document["status"]
     except RefusedError as error:
         if error.reason == "unauthorized" or is_about_credentials(error.what):
-            raise error.replaced(hint=f"{_key_hint(machine.context.profile)} {ADDRESS_HINT}") from None
+            raise error.replaced(hint=f"{_key_hint(machine.context.profile)}\n{ADDRESS_HINT}") from None
         if error.details and error.details.record.get("error"):  # the service itself refuses, not a proxy
             raise error.with_hint(ADDRESS_HINT) from None
         raise

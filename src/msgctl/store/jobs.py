@@ -184,11 +184,12 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
         return None
     job = _job(store, row)
     if digest is not None and job.digest != digest:
-        raise UsageError(
-            f"The name {quote(name)} belongs to another job: its message or its rows are different",
-            "Choose another name for this job.",
-            reason="key_reused",
-        )
+        hint = "Choose another name for this job."
+        if (job.accepted or job.unknown) and job.removed is None:
+            report = f"msgctl job report {job.typed} --only accepted,unknown --save sent.csv"
+            hint += f" To leave out the people who may have its message, add --exclude sent.csv, after: {report}"
+        what = f"The name {quote(name)} belongs to another job: its message or its rows are different"
+        raise UsageError(what, hint, reason="key_reused")
     if job.removed is not None:
         raise ConditionError(
             f"The job {quote(name)} was removed less than 90 days ago",

@@ -306,7 +306,7 @@ def poll_states(
 
     error: MsgctlError | None
     try:
-        if follow:
+        if follow and states.due:
             awaited = f"for {plural(states.due, 'message')} to reach {goal}"
             poll(context, check, max_wait, STATES_INTERVAL, awaited)
         else:
