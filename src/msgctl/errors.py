@@ -90,7 +90,7 @@ REASONS = {
     "rate_limited": "4: the service turned the request away for now (429)",
     "unavailable": "4: the service did not respond to a read, or failed",
     "store_not_reached": "4: the store was not reached",
-    "outcome_unknown": "5: the request was sent and no certain response came back",
+    "outcome_unknown": "5: the request was sent and no conclusive response came back",
     "low_balance": "6: fewer credits are left than --min",
     "not_accepted": "6: some recipients were not accepted",
     "not_delivered": "6: a message was not delivered, or reached another final state",

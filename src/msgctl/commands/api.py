@@ -106,8 +106,8 @@ def api(
 ) -> RawResult | OwnResult:
     """Make any request with the profile's credentials.
 
-    Use it for endpoints without a command. It bypasses the protection of people: it checks no opt-outs,
-    repeats or --once keys, and history and usage do not contain it.
+    Use it for endpoints without a command. It skips msgctl's safeguards: it does not check opt-outs, repeats or
+    --once keys, and history and usage do not contain it.
 
     With GET or --input, parameters are sent in the query, otherwise as a form. msgctl adds the client and the key where
     the service expects them, and prints the body of the response unchanged. The exit code is 0 for a 2xx status, unless

@@ -1,4 +1,4 @@
-"""`msgctl block`: block numbers from receiving messages."""
+"""`msgctl block`: block numbers from receiving SMS."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -18,7 +18,7 @@ from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.phones import with_country
 from msgctl.text import plural
 
-app = group("Block numbers from receiving messages.")
+app = group("Block numbers from receiving SMS.")
 
 
 @command(

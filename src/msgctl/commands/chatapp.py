@@ -69,7 +69,7 @@ def send(context: Context, content: TemplateMessage, numbers: Numbers, options: 
     performs=ops.CHATAPP_ORDER,
 )
 def order(context: Context, content: TemplateMessage, numbers: Numbers, options: SendOptions) -> Result:
-    """Send a store-order notification from a custom template."""
+    """Send an order notification from a custom template."""
     return _send(context, ops.CHATAPP_ORDER, content, numbers, options)
 
 

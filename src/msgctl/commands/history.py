@@ -70,9 +70,7 @@ class Listing(StoredNumbers, Period):
     phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
     job: Annotated[
         str | None,
-        typer.Option(
-            "--job", metavar="J", help="Only this job's recipients: its ID or name.", autocompletion=job_names
-        ),
+        typer.Option("--job", metavar="J", help="Only recipients of this job (ID or name).", autocompletion=job_names),
     ] = None
     limit: Annotated[
         int | None,
@@ -175,9 +173,9 @@ def clear(
 ) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
-    For 90 days, the store keeps only the data that prevents repeats: --once keys, each with its result, which may quote
-    the message; names and digests of jobs; and numbers, digests and times of messages. Opt-outs stay until you remove
-    them.
+    For 90 days, the store keeps the data that prevents repeats: each --once key with its result, the name and digest of
+    each job, and the number, digest and time of each message. A result may quote the message. Opt-outs stay until you
+    remove them.
     """
     profile = context.profile
     start = None if before is None else context.start_of(before)

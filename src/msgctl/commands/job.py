@@ -252,8 +252,8 @@ def resend(
 ) -> OwnResult:
     """Resend to a job's refused, undelivered or unknown recipients, as another attempt in the same job.
 
-    Check the delivery states first: msgctl job states. Recipients are chosen when msgctl asks for confirmation. Refused
-    recipients get one request each, so that one bad number does not cost the others their message. If the run is
+    Check the delivery states first: msgctl job states. msgctl selects the recipients before it asks you to confirm.
+    Refused recipients get one request each, so that one bad number does not affect the others. If the run is
     interrupted, `msgctl job resume` continues it.
     """
     from msgctl.cli.runs import running

@@ -125,9 +125,9 @@ def import_(
 ) -> OwnResult | TextResult:
     """Add the numbers of a file to the opt-out list, all or none.
 
-    Every column whose heading has a word for phones counts, and every number in a cell. If the file has a column
-    "channel", it contains the channel of each number: sms, call, chatapp or all. --channel applies to empty cells, and
-    to files without this column.
+    `man msgctl-job` explains which columns and numbers it reads. If the file has a column "channel", it contains the
+    channel of each number: sms, call, chatapp or all. --channel applies to empty cells, and to files without this
+    column.
     """
     from msgctl.lists.faults import rows_left_out
     from msgctl.lists.reader import name_of

@@ -22,9 +22,9 @@ from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_WAIT
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
-    It follows the service's public API. Details the API does not specify are invented, and the real service may differ:
-    the cost of a message, the states, the values of `error`, the text and lifetime of codes, and how clicks are
-    counted. Any audio name is accepted, and any template except `missing`.
+    It follows the service's public API. The API does not specify these details, so they are invented: the cost of a
+    message, the states, the values of `error`, the text and lifetime of codes, and how clicks are counted. The real
+    service may differ. Any audio name is accepted, and any template except `missing`.
     """
 )
 
@@ -223,8 +223,9 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     """Delete everything in the sandbox.
 
     This removes messages, codes, blocked numbers, short URLs and their clicks. It empties the store that belongs to the
-    sandbox, too (history, jobs, opt-outs and keys of `-p sandbox` or of `sandbox exec`), and restores the credits,
-    faults, clock and responses with which the sandbox was started: with `-p sandbox`, 1000 credits and no faults.
+    sandbox, too (history, jobs, opt-outs and --once keys of `-p sandbox` or of `sandbox exec`). It restores the
+    credits, faults, clock and responses with which the sandbox was started: with `-p sandbox`, 1000 credits and no
+    faults.
     """
     from msgctl.sandbox import emulator
 

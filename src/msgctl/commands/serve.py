@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Network
     from msgctl.sandbox.serving import ServedSandbox
 
-RESPONSES_HELP = "documented, as in the API, or observed, as a service in use sends them."
+RESPONSES_HELP = "documented, as in the API, or observed, as real services respond."
 
 FAULT_HELP = f"{FAULT_SYNTAX} Without a PATH, such as /send-sms, the next N requests include requests that only read."
 
@@ -116,7 +116,12 @@ class Serving(OptionGroup):
     ] = None
     state: Annotated[
         str | None,
-        text_option("--state", "FILE", "Keep all data in this file; without it, nothing is kept.", panel=BEHAVIOUR),
+        text_option(
+            "--state",
+            "FILE",
+            "Keep the data, but not faults and chosen responses, in this file. Without it, nothing is kept.",
+            panel=BEHAVIOUR,
+        ),
     ] = None
     allow_ip: Annotated[
         list[Any] | None,

@@ -45,7 +45,7 @@ def move(
         ),
     ],
 ) -> TextResult:
-    """Move keys, opt-outs, history and jobs from the store in use to an empty one.
+    """Move --once keys, opt-outs, history and jobs from the store in use to an empty one.
 
     Nothing can be sent meanwhile. Afterwards, the old store is closed: commands that send with it exit with 3, so that
     no job is in two stores. If the move is interrupted, the same command continues it.

@@ -133,14 +133,14 @@ def bulk(
     name: LinkName,
     to: Annotated[
         str,
-        typer.Option("--to", metavar="LONG_URL", help="Where the links lead; {column} works in its path and query."),
+        typer.Option("--to", metavar="LONG_URL", help="Long URL of each link; {column} works in its path and query."),
     ],
     save: SaveFile = None,
 ) -> OwnResult:
     """Create a short URL for each row of a file, and print the file with a column "link".
 
-    The output is csv unless you choose another format. Short URLs that exist already are used again, so you can safely
-    repeat the command.
+    The output is csv unless you choose another format. Existing short URLs are reused, so you can safely repeat the
+    command.
     """
     from msgctl.jobs.links import creation, search, short_url
 

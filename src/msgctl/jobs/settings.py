@@ -70,7 +70,8 @@ class Settings:
         int | None,
         Option(
             "--max-credits",
-            "Pause before the job costs more than N credits. Sends one message at a time until it knows the price.",
+            "Pause before the job costs more than N credits. Until the price is known, messages are sent one at a "
+            "time.",
             "Safety",
             "N",
             partial(values.whole_number, name="--max-credits", most=MAX_CREDITS),
@@ -81,8 +82,8 @@ class Settings:
         str | None,
         Option(
             "--at-most",
-            "Maximum messages per person: N/day (since midnight) or N/week (since Monday). Counts all messages of "
-            "the account in the store.",
+            "Maximum messages per person: N/day (since midnight) or N/week (since Monday). Counts the account's SMS, "
+            "calls and chat-app messages in the store.",
             "Safety",
             "LIMIT",
             _limit,
@@ -96,7 +97,7 @@ class Settings:
         int | None,
         Option(
             "--canary",
-            "Pause after N recipients, whatever happens; only `msgctl job resume` continues.",
+            "Pause after N recipients; only `msgctl job resume` continues.",
             "Safety",
             "N",
             partial(values.whole_number, name="--canary", least=1, most=MAX_CANARY),
@@ -131,7 +132,7 @@ class Settings:
         int,
         Option(
             "--batch-size",
-            "Maximum recipients per request; only recipients of the same message share one.",
+            "Maximum recipients per request; only recipients of the same message share a request.",
             "Speed",
             "N",
             partial(values.whole_number, name="--batch-size", least=1, most=MAX_BATCH),

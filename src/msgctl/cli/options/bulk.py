@@ -42,7 +42,7 @@ class InputFile(OptionGroup):
         int | None,
         number_option(
             "--header-row",
-            "Row of the column names. [default: the first of 20 rows that has a word for phones]",
+            "Row of the column names. [default: found in the first 20 rows]",
             least=1,
             most=MAX_HEADER_ROW,
             panel=RECIPIENTS,

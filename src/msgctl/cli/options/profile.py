@@ -152,8 +152,7 @@ class Preferences(OptionGroup):
         typer.Option(
             "--word",
             metavar="KIND=TEXT",
-            help=f"Add a word of the service and its meaning: {', '.join(WORDS)} (repeatable). KIND= removes the "
-            "added words.",
+            help=f"Word of the service and its kind: {', '.join(WORDS)} (repeatable). KIND= removes the added words.",
             parser=parser(_word),
             rich_help_panel=PREFERENCES,
         ),

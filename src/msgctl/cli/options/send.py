@@ -239,7 +239,7 @@ class SendOptions(OptionGroup):
         bool,
         typer.Option(
             "--resend-unknown",
-            help="With --once: send again if the earlier outcome is unknown.",
+            help="With --once: resend if the earlier outcome is unknown.",
             rich_help_panel=SAFETY,
         ),
     ] = False

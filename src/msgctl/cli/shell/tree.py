@@ -380,7 +380,7 @@ PARTS = (
     Part(FOLLOW_UP, "history", "history", "Show messages that were sent, and their results."),
     Part(FOLLOW_UP, "usage", "usage", "Show messages and credits by day, month, country and more."),
     Part(ACCOUNT, "balance", "balance", "Show the credits left in the account."),
-    Part(ACCOUNT, "block", "block", "Block numbers from receiving messages."),
+    Part(ACCOUNT, "block", "block", "Block numbers from receiving SMS."),
     Part(ACCOUNT, "optout", "optout", "Manage numbers that must not get your messages."),
     Part(ACCOUNT, "api", "api", "Make any request with the profile's credentials."),
     Part(TEST, "sandbox", "sandbox", "The emulator behind `-p sandbox`: nothing is really sent."),
