@@ -111,7 +111,7 @@ class Operation(NamedTuple):
     """One operation: method and path under the base URL, effect, fields without the credentials, and response.
 
     ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``. ``advice``
-    is what to do after an unknown outcome, with ``{name}`` for a parameter. ``verdict`` is the message after a success,
+    is the hint after an unknown outcome, with ``{name}`` for a parameter. ``verdict`` is the message after a success,
     with ``{phone}`` for the number; it is empty for operations that send messages. ``blocks`` and ``verifies`` mean
     that the operation blocks a number or checks a code.
     """

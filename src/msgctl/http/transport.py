@@ -454,6 +454,6 @@ def _of_httpx(error: BaseException) -> httpx.TransportError:
 
 
 def _address(host: str, port: int | None) -> str:
-    """Return a host and its port, if it has one, as a URL contains them."""
+    """Return a host, and its port if it has one, formatted as in a URL."""
     host = f"[{host}]" if ":" in host else host
     return f"{host}:{port}" if port else host

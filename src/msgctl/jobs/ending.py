@@ -60,9 +60,9 @@ class Why(StrEnum):
 
 @dataclass(frozen=True)
 class Ending:
-    """Why a run ended, with the message, the hint and the reason of the error that stopped it, if any.
+    """The end of a run: its cause, and the message, the hint and the reason of the error that stopped it, if any.
 
-    ``words`` are the texts that a profile could add to make unknown outcomes certain. ``http_status`` and ``body``
+    ``words`` are the strings that a profile could add to make unknown outcomes certain. ``http_status`` and ``body``
     belong to the response that stopped the run, if any.
     """
 

@@ -94,7 +94,7 @@ class JobStates:
     def _messages(self) -> Iterator[Tracked]:
         """Yield the messages that need a check, in the order of their first lines.
 
-        If texts alternate, recipients who share an ID are not on consecutive lines.
+        Recipients who share an ID are on consecutive lines, unless the messages of the job alternate.
         """
         accepted = results.accepted(self._store, self._job.number)
         due = (sent for sent in accepted if not self._goal.is_over(sent.state))

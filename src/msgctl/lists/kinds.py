@@ -1,6 +1,7 @@
-"""Files that are not lists of people, recognised by their content, each with the way to get a list from it.
+"""Errors for files that are not lists of people. msgctl recognises the files by their content.
 
-No advice changes dates or digits: a workbook that is saved as CSV keeps neither.
+The hint of each error explains how to get a list. No hint suggests CSV, because saving a workbook as CSV changes dates
+and digits.
 """
 
 from __future__ import annotations

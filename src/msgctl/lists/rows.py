@@ -232,7 +232,7 @@ def several(text: str) -> list[str]:
 
 
 def is_phone(text: str, least: int = MIN_DIGITS) -> bool:
-    """Return whether a text is a phone number of this length, or several of them."""
+    """Return whether a text is one or more phone numbers of at least ``least`` digits."""
     try:
         return all(len(phones.as_typed(number).digits) >= least for number in several(text))
     except InvalidPhoneError:

@@ -196,7 +196,7 @@ def _contradicts(request: RequestParts, field: ContentField) -> bool:
 
 
 def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool:
-    """Return whether a field reports no recipients, another recipient, or only a part of them."""
+    """Return whether a field shows that a response is about no recipients, other recipients, or only some of them."""
     if name.is_count and (value == [] or is_zero(value)):
         return True
     if name.may_count_recipients and 1 < (as_count(value) or 0) < len(request.phones):

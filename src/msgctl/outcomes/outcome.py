@@ -41,7 +41,7 @@ class RequestParts:
 
     @cached_property
     def recipients(self) -> RecipientFinder:
-        """The recipients, to be found by a number in a response."""
+        """The recipients, indexed by number."""
         return RecipientFinder(self.phones)
 
 

@@ -197,7 +197,7 @@ def tokenize(text: str, *, of_block: bool = False) -> Text:
 
 
 def cut(text: str) -> str:
-    """Return a text short enough for a cache: an unknown word replaces the rest of a longer one."""
+    """Truncate a long text for the cache, and add an unknown word in place of the rest."""
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ?"
 
 

@@ -102,7 +102,7 @@ def rows_of(response: Response) -> Iterator[Document]:
 
 
 def _short(value: Any) -> Any:
-    """Return a value that is repeated in many rows, or the beginning of its text if it is long."""
+    """Truncate the text of a value that repeats in many rows, if it is long."""
     text = text_of(value)
     return value if len(text) <= MAX_REPEATED else f"{text[:MAX_REPEATED]}…"
 
@@ -201,7 +201,7 @@ def clean_lines(text: str) -> str:
 def tsv_line(row: Iterable[str], *, is_terminal: bool) -> str:
     """Return cells separated by tabs, without quotes; backslash, tab and line ends in a cell are escaped.
 
-    In a pipe, only the other control characters are escaped, too, as in csv.
+    On a terminal, `clean` escapes every unsafe character, too. In a pipe, control characters are escaped, as in csv.
     """
     cells = [text.replace("\\", "\\\\") for text in row]
     if is_terminal:

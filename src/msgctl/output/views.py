@@ -271,7 +271,7 @@ def _label(metric: Document) -> str:
 
 
 def _shortened(rows: Sequence[Document]) -> Iterator[Document]:
-    """Yield rows with the beginnings of texts that are too long for a terminal. Rich wraps a megabyte in seconds."""
+    """Truncate strings that are too long for a terminal, because Rich takes seconds to wrap a megabyte."""
     most = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
     for row in rows:
         yield {

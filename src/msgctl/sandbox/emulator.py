@@ -209,7 +209,7 @@ class Emulator:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def reset(self) -> None:
-        """Delete everything, and restore the settings of a sandbox that is started without any."""
+        """Delete everything, and restore the default settings."""
         with self.writing() as db:
             for table in state.TABLES:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - the names are ours

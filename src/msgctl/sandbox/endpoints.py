@@ -305,7 +305,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObj
 
 
 def _with_links(message: JsonObject, origin: str) -> JsonObject:
-    """Return a message with the parts of its text and values: strings, and links to this sandbox's short URLs."""
+    """Split the text and the values of a message into strings and links to this sandbox's short URLs."""
     short_url = re.compile(rf"({re.escape(origin + VISITS)}[A-Za-z0-9_-]+)")
 
     def parts(text: str) -> list[str | JsonObject]:

@@ -61,7 +61,7 @@ WHERE = {Place.QUERY: "in the query string", Place.FORM: "in the form body", Pla
 
 
 class SandboxRequest(NamedTuple):
-    """One request: ``query`` without its question mark, header names in lower case."""
+    """One request. ``query`` has no question mark, and the header names are in lower case."""
 
     method: str
     path: str
@@ -109,7 +109,7 @@ class Reason(NamedTuple):
 
 
 class Refusal(Exception):  # noqa: N818 - a response of the service, not a failure of the emulator
-    """A refused request: its reason, and the HTTP status. The texts clearly describe a failure for msgctl."""
+    """A refused request: its reason, and the HTTP status. The reason has words that msgctl recognises as a failure."""
 
     def __init__(
         self,

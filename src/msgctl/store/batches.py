@@ -47,7 +47,7 @@ class OwnedJob:
 
     @contextmanager
     def batch(self, limits: Limits, wanted: int = 1) -> Iterator[None]:
-        """Store everything in the block durably, or nothing. ``wanted`` is the number of requests to intend.
+        """Store everything in the block durably, or nothing. ``wanted`` is the number of intents to store.
 
         In the block, first call `record`, then `upcoming` and `intend`. Raises LostJobError if another process owns the
         job, StoreNotReachedError and ConfigurationError; then no intent of the block may be sent. After
@@ -177,8 +177,9 @@ class OwnedJob:
     def reconnect(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Connect again after StoreNotReachedError.
 
-        ``outcomes`` are the outcomes and the unsent intents of batches whose commit was lost: they may not be stored.
-        Raises LostJobError if another process has taken the job over; the outcomes are stored nevertheless.
+        ``outcomes`` are the outcomes and the unsent intents of the batches that were being committed when the
+        connection broke. The store may or may not contain them. Raises LostJobError if another process has taken over
+        the job, after storing the outcomes.
         """
         self._db.reconnect()
         try:

@@ -265,7 +265,7 @@ def last(store: Store) -> Job | None:
 
 
 class DueFailure(NamedTuple):
-    """Why the last `job run-due` that failed could not send a job; ``time`` is in milliseconds since 1970."""
+    """The error of the last `job run-due` that could not send a job; ``time`` is in milliseconds since 1970."""
 
     time: int
     error: str
@@ -273,7 +273,7 @@ class DueFailure(NamedTuple):
 
 
 def note_failure(store: Store, error: MsgctlError) -> None:
-    """Store why `job run-due` could not send a job, so that `doctor` reports it: cron's mail may go nowhere."""
+    """Store the error of `job run-due`, so that `doctor` reports it, because nobody may read cron's mail."""
     failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
     with store.db.transaction("run-due"):
         store.db.insert(

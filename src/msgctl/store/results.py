@@ -184,7 +184,7 @@ def has_first_refusal(store: Store, job: int) -> bool:
 
 
 def has_refused_request(store: Store, job: int) -> bool:
-    """Return whether the service refused a whole request to several people, whose last attempt it was."""
+    """Return whether the service refused a whole request with several recipients, and they have no later attempt."""
     query = f"""SELECT 1 FROM result WHERE job = ? AND request > 0 AND {NEWEST} GROUP BY request
         HAVING count(*) > 1 AND min(outcome) = 'refused' AND max(outcome) = 'refused' LIMIT 1"""
     return store.db.row(query, (job,)) is not None
@@ -334,7 +334,7 @@ def accepted(store: Store, job: int) -> Iterator[Sent]:
 
 
 def state_counts(store: Store, job: int) -> dict[str | None, int]:
-    """Count the accepted messages of a job by delivery state; None is not known."""
+    """Count the accepted messages of a job by delivery state. None means an unknown state."""
     query = f"SELECT state, count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND {NEWEST} GROUP BY state"
     return dict(store.db.rows(query, (job,)))
 

@@ -178,9 +178,9 @@ class Send:
     def end(self, outcomes: Sequence[Outcome], result: StoredResult | None = None) -> None:
         """Store the outcome of each phone, and the result under the key.
 
-        Without ``outcomes``, the request was certainly not sent, and the send disappears. Without a ``result``, the key
-        is free again, unless it has an earlier unknown result. It may be called again after an interruption of the
-        first call or of `begin`: it then reads from the store whether a send is open.
+        Without ``outcomes``, the request was certainly not sent, and the send is deleted. Without a ``result``, the key
+        is free again, unless it has an earlier unknown result. `end` can be called again after an interruption of
+        itself or of `begin`: it then reads from the store whether a send is open.
         """
         store, account = self.store, self._single.account
         db = store.db

@@ -29,7 +29,7 @@ def boot_time() -> float:
 
 
 class ServerClock:
-    """The clock of a database on a server. Between two readings, no change of this machine's clock moves it."""
+    """The clock of a database server. Between readings, changes of this machine's clock do not affect it."""
 
     def __init__(self, db: Database) -> None:
         self._db = db

@@ -409,7 +409,7 @@ class Root(CommandGroup):
         return TyperCommand(name, help=part.summary, rich_help_panel=part.panel)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """Return the group of a module, or the one command that it has under the name of the part."""
+        """Return the command of a part: the command of that name in its module, or else the module's group."""
         part = next((known for known in PARTS if known.name == cmd_name), None)
         if part is not None and cmd_name not in self.commands:
             app: Any = typer.main.get_command(import_module(f"msgctl.commands.{part.module}").app)
