@@ -64,7 +64,7 @@ SCRIPTS = {
 SHOWN = r"^(?:Phone number: )?((?:Error|[A-Z]+): .*|slept|If no.*|Access.*|msgctl_.*)$"
 RETRY = "If no SMS arrived, run this script with --resend-unknown"
 UNAUTHORIZED = "The service refused the request (401): 1: Unauthorized"
-NO_CONNECTION = "No connection to HOST: Connection refused; nothing was sent"
+NO_CONNECTION = "Cannot connect to HOST: Connection refused; nothing was sent"
 STATUS_503 = "response has status 503 without a message"
 PENDING = "0 of 1 recipient accepted, 1 pending"
 

@@ -323,10 +323,11 @@ class Cancelled(Interrupted):
     kind = "cancelled"
 
 
-def install_hint(library: str) -> str:
+def install_hint(library: str, beginning: str = "Install it") -> str:
     """Return the hint that installs a library for this installation of msgctl, however that was made.
 
-    It never installs msgctl by name: the package of that name on PyPI belongs to a stranger.
+    ``beginning`` is its text before the command. The hint never installs msgctl by name, because the package of that
+    name on PyPI belongs to a stranger.
     """
     from pathlib import Path
 
@@ -336,7 +337,7 @@ def install_hint(library: str) -> str:
         command = f"pipx inject {shlex.quote(environment.name)} '{library}'"
     elif (environment / "uv-receipt.toml").exists():
         command = f"uv tool install --with '{library}' {shlex.quote(_source() or 'DIRECTORY-OF-MSGCTL')}"
-    return f"Install it: {command}"
+    return f"{beginning}: {command}"
 
 
 def _source() -> str | None:

@@ -123,7 +123,7 @@ class Operation(NamedTuple):
     fields: tuple[Field, ...]
     record: Record
     credentials: Place = Place.FORM
-    advice: str = "Before sending again, check the delivery state, the balance, or the phone itself."
+    advice: str = "Before you resend, check the delivery state, the balance, or the phone itself."
     verdict: str = ""
     blocks: bool = False
     verifies: bool = False
@@ -319,7 +319,7 @@ VERIFY_2FA = Operation(
         _COUNTRY_CODE,
     ),
     RESPONSE_SUCCESS,
-    advice="The code may be used up. Ask for a new code.",
+    advice="The code may be used up. Send a new code.",
     verdict="{phone} is verified",
     verifies=True,
 )

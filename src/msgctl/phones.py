@@ -33,7 +33,7 @@ OLD_FORMS = {
     "AR": (r"(\d{10})", r"9\1", "a mobile has 9"),
     "BJ": (r"(\d{8})", r"01\1", "a number has 01"),
     "BR": (r"(\d\d)([689]\d{7})", r"\g<1>9\2", "a mobile has nine digits"),
-    "MX": (r"(?:1|01|044|045)(\d{10})", r"\1", "Mexico no longer uses 1, 01, 044 and 045"),
+    "MX": (r"(?:1|01|044|045)(\d{10})", r"\1", "Mexico no longer uses the prefixes 1, 01, 044 and 045"),
 }
 """Countries where people write mobiles in another way: a pattern of the national number, the number as it is today, and
 the difference. Only a mobile number that libphonenumber finds valid is suggested.
@@ -52,8 +52,9 @@ class InvalidPhoneError(UsageError):
     """
 
     def __init__(self, text: str, problem: str, hint: str, *, needs_country: bool = False) -> None:
-        without = " without its country (add it, such as --country-code CO)" if needs_country else ""
-        what = f'"{shorten(text, 40)}" is not a valid phone number{without}: {problem}'
+        what = f'"{shorten(text, 40)}" is not a valid phone number: {problem}'
+        if needs_country:
+            what = f'"{shorten(text, 40)}" needs a country, such as --country-code CO. Without one, {problem}'
         super().__init__(what, hint, reason="invalid_phone")
         self.problem = problem
         self.needs_country = needs_country
@@ -123,7 +124,7 @@ def _invalid(
         if national and number and number.country_code == national.country_code:
             national = number  # the national number after the country code, which has no +
         return InvalidPhoneError(text, _fault(national, home), hint)
-    as_read = f"read as +{number.country_code}, " if number and number.country_code and not international else ""
+    as_read = f"it is read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
     return InvalidPhoneError(text, problem, hint, needs_country=needs_country)
 
@@ -348,9 +349,13 @@ def _fault(number: PhoneNumber | None, country: str | None) -> str:
     return f"no such number exists in {where}"
 
 
+_UNLISTED = {"AC": "Ascension Island", "TA": "Tristan da Cunha", "XK": "Kosovo"}
+"""Regions of libphonenumber that are not in ISO 3166."""
+
+
 def country_name(region: str | None) -> str:
     """Return a country's name for a sentence; libphonenumber's regions without a name are international services."""
-    name = country_names().get(region or "") or (region if region and region.isalpha() else "an international service")
+    name = country_names().get(region or "") or _UNLISTED.get(region or "", "an international service")
     return f"the {name}" if _WITH_ARTICLE.match(name) else name
 
 

@@ -152,7 +152,7 @@ def to_gsm7(text: str) -> Gsm7Text:
         raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
     converted = _joined(written)
     if not converted.strip():
-        raise UsageError(f'Nothing is left of "{shorten(text)}" in GSM-7', "Send it without --gsm7.")
+        raise UsageError(f'"{shorten(text)}" would be empty in GSM-7', "Send it without --gsm7.")
     return Gsm7Text(converted, tuple(char for char in left_out if not _is_joiner(char)))
 
 

@@ -115,7 +115,7 @@ def test_a_list_is_empty_missing_or_too_long(service: Service, tool: Tool) -> No
     service.will(respond({"data": []}))
     assert rows(tool("url", "list", "-o", "csv").out) == []
     service.will(respond({"total": 1}))
-    tool("url", "list").refused(1, "it has none of the fields of ResponseURLList")
+    tool("url", "list").refused(1, "it has none of the expected fields (total, data)")
     service.will(respond({"data": [{"urlShort": "s"}] * (MAX_LISTED + 1)}))
     tool("url", "list").refused(1, f"it contains more than {MAX_LISTED:,} entries")
     service.will(respond({"error": 1, "msg": "No existe"}, 520))

@@ -41,7 +41,7 @@ def test_columns_are_filled_in(text: str, result: str) -> None:
 )
 def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault: str) -> None:
     template = Template.parse("{%s}" % ("n" * 41), ["n" * 41])
-    with pytest.raises(UsageError, match=f"^column {'n' * 39}… {fault}$"):
+    with pytest.raises(UsageError, match=f'^column "{"n" * 39}…" {fault}$'):
         template.fill(Recipient(7, "57300", (cell,)))
 
 

@@ -117,12 +117,12 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         return running.keep_scheduled(context, job, settings, opens)
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
-        context.warn(f"The job {job.reference} is scheduled for {when}")
+        context.warn(f'The job "{job.reference}" is scheduled for {when}')
         prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
     if settings != own:
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
-        context.note(f"Job {job.reference} has nothing pending: there is nothing to resume.")
+        context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
     return running.send_pending(context, jobs.get(context.store, job.number))
 
 
@@ -185,7 +185,7 @@ def report(
     listing = Report(context.store, job, words, wanted)
     context.check_fields(listing.columns)
     kind = f"{' or '.join(wanted)} " if wanted else ""
-    empty = f"Job {job.reference} has no {kind}recipients"
+    empty = f'Job "{job.reference}" has no {kind}recipients'
     return OwnResult(listing, listing.columns, Layout.REPORT, words=words, empty=empty, save=save)
 
 
@@ -267,7 +267,7 @@ def resend(
     chosen = owners.resendable(store, job.number, outcomes, states)
     count = chosen.recipients
     if not count:
-        context.note(f"Job {job.reference} has no {only} recipients; nothing was sent.")
+        context.note(f'Job "{job.reference}" has no {only} recipients; nothing was sent.')
         return running.result(context, job)
     cost = _resend_cost(context, job, chosen)
     if context.options.dry_run:
@@ -293,8 +293,8 @@ def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
     if budget.allows(1, chosen.least) == 0:
         pending = ""
         if job.pending:
-            pending = ", and send what is pending"
-        hint = f"Raise the limit first{pending} (N: the new total): msgctl job resume {job.typed} --max-credits N"
+            pending = ", and send the pending messages"
+        hint = f"Raise the limit first{pending} (N is the new total): msgctl job resume {job.typed} --max-credits N"
         raise budget.reached().replaced(consequence="nothing was sent", hint=hint)
     return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
 
@@ -310,10 +310,10 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     named = job_named(context, job)
     context.job = named.id
     if named.state == "done":
-        raise UsageError(f"The job {named.reference} is done: there is nothing to cancel")
+        raise UsageError(f'The job "{named.reference}" is done: there is nothing to cancel')
     if named.state != "cancelled" or named.stopping:
         left = plural(named.pending, "pending message")
-        prompts.confirm(context, f"Cancel job {named.reference} and never send its {left}?")
+        prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {left}?')
         named = owners.ask_to_stop(context.store, named.number, "cancelled")
         if named.is_running:
             context.note(f"Waiting for requests in flight on {clean(named.machine)}.")
@@ -382,7 +382,7 @@ def _check_removable(job: Job, account: str) -> None:
         hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
         if job.profile == profiles.ENVIRONMENT:
             hint = f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
-        raise UsageError(f"The job {job.reference} belongs to another account", hint)
+        raise UsageError(f'The job "{job.reference}" belongs to another account', hint)
     if job.is_running or job.state not in ENDED or job.stopping:
         hint = f"Cancel it first: msgctl job cancel {job.typed}"
-        raise UsageError(f"The job {job.reference} is not finished", hint)
+        raise UsageError(f'The job "{job.reference}" is not finished', hint)

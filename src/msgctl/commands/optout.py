@@ -153,7 +153,7 @@ def import_(
                 raise faults.error(CORRECT)
 
         given, new = stored.add_optouts(context.store, entries())
-    context.note(f"Numbers of {name}: {people.source}")
+    context.note(f"Numbers in {name}: {people.source}")
     if faults.number:
         context.note(rows_left_out(faults.number, "invalid", name))
     if faults.blank:

@@ -130,7 +130,7 @@ def _named(id: str, error: MsgctlError) -> MsgctlError:
 
 def _without_state(id: str, response: Response) -> UnreadableError:
     what = f"Message {quote(id)} has no state yet, or the service does not know it"
-    return UnreadableError(what, "Check the ID, or try again a little later.", details=response.details)
+    return UnreadableError(what, "Check the ID, or try again later.", details=response.details)
 
 
 def _last_messages(context: Context) -> list[Tracked]:

@@ -68,7 +68,7 @@ class Setting(NamedTuple):
 SETTINGS = {
     "base_url": Setting("--base-url URL", is_secret=True),
     "client": Setting(
-        "--client N", "a whole number (int64)", lambda value: type(value) is int and 0 <= value <= MAX_CLIENT
+        "--client N", "a client ID, such as 12345", lambda value: type(value) is int and 0 <= value <= MAX_CLIENT
     ),
     "key": Setting("--key-stdin", is_secret=True),
     "key_command": Setting("--key-command CMD", is_secret=True),
@@ -316,9 +316,17 @@ def _names(config: ConfigFile) -> str:
 
 
 def _quoted(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(str(value), 40)
+    return f'"{shorten(value, 40)}"' if isinstance(value, str) else shorten(_as_toml(value), 40)
+
+
+def _as_toml(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_as_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name} = {_as_toml(part)}' for name, part in value.items())}}}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_time_zone(text: str) -> bool:

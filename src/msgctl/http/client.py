@@ -237,7 +237,7 @@ class Client:
         except httpx.InvalidURL:  # over 65,536 characters
             is_too_long = True
         if is_too_long:
-            raise UsageError(f"A value is too long for a URL of at most {MAX_URL:,} bytes", "Shorten it.")
+            raise UsageError(f"The URL of the request is longer than {MAX_URL:,} bytes", "Shorten a value.")
         return httpx.Request(
             request.operation.method,
             url,

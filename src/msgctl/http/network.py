@@ -63,7 +63,7 @@ def look_up(host: str, port: int, seconds: float) -> list[str]:
         raise httpcore.ConnectTimeout from None
     if isinstance(result, Exception):
         retryable = isinstance(result, socket.gaierror) and result.errno == socket.EAI_AGAIN
-        raise NotReachedError(f"The name {host} cannot be looked up", CHECK_ADDRESS, retryable=retryable) from result
+        raise NotReachedError(f"Cannot resolve {host}", CHECK_ADDRESS, retryable=retryable) from result
     return result
 
 

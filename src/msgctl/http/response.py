@@ -49,8 +49,8 @@ REQUEST_TIMEOUT = 408
 MAX_MISSING = 3
 """Maximum texts that a hint suggests to add to a profile."""
 
-TRY_LATER = "Try again a little later."
-CHECK_CREDENTIALS = "Check client and key"
+TRY_LATER = "Try again later."
+CHECK_CREDENTIALS = "Check the client ID and the key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
 _CREDENTIALS = re.compile("unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial", re.IGNORECASE)
 _CREDITS = re.compile("cr[eé]dit|saldo|balance", re.IGNORECASE)

@@ -323,7 +323,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         if isinstance(cause, OSError) and cause.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
             return no_more("open files or memory")
         if isinstance(error, httpcore.TimeoutException):
-            return NotReachedError(f"No connection to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
+            return NotReachedError(f"Cannot connect to {peer} within {in_seconds(self._seconds)}", CHECK_ADDRESS)
         if isinstance(cause, ssl.SSLCertVerificationError):
             what = f"The certificate of {peer} cannot be trusted: {cause.verify_message}"
             hint = OWN_AUTHORITY
@@ -332,10 +332,12 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             return NotReachedError(what, hint, retryable=False)
         if isinstance(cause, ssl.SSLError):
             reason = cause.reason or "the handshake failed"
-            return NotReachedError(f"No TLS connection to {peer} ({reason})", "Check that the port is for https.")
+            return NotReachedError(
+                f"Cannot create a TLS connection to {peer} ({reason})", "Check that the port is for https."
+            )
         if isinstance(error, httpcore.ConnectError) or self._proxy is None:
             reason = f": {cause.strerror}" if isinstance(cause, OSError) and cause.strerror else ""
-            return NotReachedError(f"No connection to {peer}{reason}", CHECK_ADDRESS)
+            return NotReachedError(f"Cannot connect to {peer}{reason}", CHECK_ADDRESS)
         status = re.match("[0-9]{3}", str(error))  # httpcore's text is the proxy's status and reason
         response = f" and responded with {status[0]}" if status else ""
         return NotReachedError(

@@ -93,7 +93,7 @@ class Ending:
             return "Another process paused the job"
         what = self.what.rstrip(".")
         if self.why in (Why.REFUSED, Why.UNKNOWN):
-            return f"Stopped after {FAILURES_IN_A_ROW} requests in a row failed. The last: {what}"
+            return f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. Last error: {what}"
         return what
 
     def dump(self) -> str:
@@ -196,13 +196,14 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
 
 def resume_hint(job: Job) -> str:
     """Return the hint to resume a job, with the variables that must be set again and the option that it needs."""
-    variables = option = total = ""
+    verb, option, total = "Resume", "", ""
     if job.profile == profiles.ENVIRONMENT:
-        variables = f", with {', '.join(profiles.VARIABLES.values())} set"
+        *names, last = profiles.VARIABLES.values()
+        verb = f"Set {', '.join(names)} and {last}, then resume"
     ending = Ending.load(job.ending)
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
-        total, option = " (N: the new total)", " --max-credits N"
-    return f"Resume{variables}{total}: msgctl job resume {job.typed}{option}"
+        total, option = " (N is the new total)", " --max-credits N"
+    return f"{verb}{total}: msgctl job resume {job.typed}{option}"
 
 
 def next_steps(

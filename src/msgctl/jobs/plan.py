@@ -105,7 +105,7 @@ class Plan:
         return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left()
 
     def _repeated(self, repeated: Sequence[Job]) -> UsageError:
-        named = [f"job {job.reference}" for job in repeated if job.id and job.removed is None]
+        named = [f'job "{job.reference}"' for job in repeated if job.id and job.removed is None]
         by = named[0] if named else "an earlier send"
         recipients = plural(self.tally.excluded["repeats"], "recipient")
         return UsageError(

@@ -220,5 +220,5 @@ def _error(recipient: Reported) -> str | None:
     if recipient.error:
         return recipient.error
     if outcome == "refused":
-        return f"the service responded {recipient.status}" if recipient.status else "the service refused this number"
+        return f'the service responded "{recipient.status}"' if recipient.status else "the service refused this number"
     return "no response shows whether this number was accepted"

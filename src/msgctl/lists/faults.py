@@ -10,7 +10,7 @@ from msgctl.text import plural
 
 MAX_LISTED = 20
 """Maximum rows, columns or sheets that an error or a question lists."""
-LIST_ALL = "To list all of them, add --dry-run -o csv."
+LIST_ALL = "To list all invalid rows, add --dry-run -o csv."
 GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same."
 
 

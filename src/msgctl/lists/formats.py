@@ -88,7 +88,7 @@ class Lines:
             if self.size >= MAX_RECORD:
                 raise FileError(
                     f"Line {self.begin} of {self.name} begins a record longer than {MAX_RECORD:,} characters",
-                    "Is a quotation mark not closed, or is it another kind of file?",
+                    "Close any open quotation mark, and check that the file is CSV or JSON Lines.",
                 )
             yield line
 
@@ -112,8 +112,8 @@ class Lines:
         self._decoded_number += 1
         if "\0" in line:
             raise FileError(
-                f"{self.name} is not text, or UTF-16 without a byte order mark: it contains NUL bytes",
-                "It must be an Excel workbook (.xlsx), or CSV or JSON Lines in UTF-8.",
+                f"{self.name} contains NUL bytes: it is not text, or it is UTF-16 without a byte order mark",
+                "Save it as CSV or JSON Lines in UTF-8, or as an Excel workbook (.xlsx).",
             )
         if line.isascii():
             self._position += len(line)
@@ -135,7 +135,7 @@ class Lines:
             self._has_utf8 |= any(not (char.isascii() or "\udc80" <= char <= "\udcff") for char in line)
             line = content.decode("cp1252", errors="replace")
         if self._wrong and (self._has_utf8 or "\N{REPLACEMENT CHARACTER}" in line):
-            raise FileError(f"{self.name} is damaged, not UTF-8: {self._wrong}", "Save it as UTF-8 again.")
+            raise FileError(f"{self.name} is not valid UTF-8: {self._wrong}", "Save it again as UTF-8.")
         self._position += len(content)
         return line
 

@@ -152,14 +152,14 @@ class Recipients:
         hints = []
         if self._phones is not None and self._phones.country is None and not self._firsts:
             hints.append("National numbers need a country, such as --country-code CO.")
-        what = f"The phone column of {where} is not certain: {doubt}"
+        what = f"Cannot determine the phone column of {where}: {doubt}"
         lines = self.listed_phones()
         if lines:
             what = "\n".join([what, "Columns with phones:", *lines])
             hints.insert(0, "Choose the phone column with --phone-column.")
         else:
             what += f". {header.in_words(self.columns)}"
-            hints.insert(0, 'Rename the heading of the phones to "phone", or use --phone-column NAME.')
+            hints.insert(0, 'Rename the heading of the phone column to "phone", or use --phone-column NAME.')
         may_be_title = sum(map(bool, self.columns)) < 2 or not self._choice.has_heading
         if may_be_title and self.faults.header_row is not None:
             hints.append(f"If row {self.faults.header_row} is not the header, use --header-row N.")

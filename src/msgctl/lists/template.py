@@ -46,10 +46,10 @@ class Placeholder(NamedTuple):
             return self.fallback
         name = shorten(self.name, 40)
         if isinstance(value, Nested):
-            raise UsageError(f"column {name} contains an object or a list, not text")
+            raise UsageError(f'column "{name}" contains an object or a list, not text')
         if text:
-            raise UsageError(f"column {name} has the error value {text}")
-        raise UsageError(f"column {name} is empty; write {{{name}|text}} to use a text instead")
+            raise UsageError(f'column "{name}" has the error value {text}')
+        raise UsageError(f'column "{name}" is empty; write {{{name}|text}} for a default')
 
 
 class Template(tuple[str | Placeholder, ...]):

@@ -110,7 +110,7 @@ def _copy(source: BinaryIO, to: IO[bytes], name: str) -> None:
             size += len(chunk)
             if size > MAX_SIZE:
                 raise FileError(
-                    f"{name} is larger than {MAX_SIZE // 2**20} MiB, the limit for workbooks",
+                    f"{name} is larger than the limit of {MAX_SIZE // 2**20} MiB for workbooks",
                     "Copy the recipients to a new workbook.",
                 )
             to.write(chunk)

@@ -37,9 +37,9 @@ MAX_DIGITS = 15
 """The digits of a number that Excel keeps."""
 _TOO_MANY = 10**MAX_DIGITS
 
-UNREADABLE = "is not a workbook that can be read"
-OUT_OF_MEMORY = f"needs more than {MAX_MEMORY // 2**20:,} MiB of memory, the limit"
-OUT_OF_TIME = f"needs more than {MAX_CPU_SECONDS} seconds of processor time, the limit"
+UNREADABLE = "is not a readable workbook"
+OUT_OF_MEMORY = f"needs more memory than the limit of {MAX_MEMORY // 2**20:,} MiB"
+OUT_OF_TIME = f"needs more processor time than the limit of {MAX_CPU_SECONDS} seconds"
 
 _CHUNK = 2**20
 _ROWS = 500
@@ -139,7 +139,7 @@ def checked_parts(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
             while chunk := stream.read(_CHUNK):
                 size += len(chunk)
                 if size > MAX_UNPACKED:
-                    raise WorkbookError(f"unpacks to more than {MAX_UNPACKED // 2**20} MiB, the limit")
+                    raise WorkbookError(f"unpacks to more than the limit of {MAX_UNPACKED // 2**20} MiB")
                 if not name.endswith((".xml", ".rels")):
                     continue
                 text, end = end + chunk, chunk[-len("<!DOCTYPE") :]
@@ -150,7 +150,7 @@ def checked_parts(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     place = chunk.rfind(bracket)
                     without[bracket] = len(chunk) - place if place >= 0 else before + len(chunk)
                 if max(without.values()) > MAX_TAG:
-                    raise WorkbookError(f"has a tag or cell of more than {MAX_TAG // 2**20} MiB, the limit")
+                    raise WorkbookError(f"has a tag or cell larger than the limit of {MAX_TAG // 2**20} MiB")
                 if any(mark in text for mark in _SCANNED):
                     to_scan.add(name)
     return parts, to_scan
@@ -269,7 +269,7 @@ def _parse(
 def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str]) -> list[str] | str:
     """Return the text of each cell of a row, or why it is invalid. Raises WorkbookError."""
     if number > MAX_ROW:
-        raise WorkbookError(f"has a row {number:,}; the last row of a sheet is {MAX_ROW:,}")
+        raise WorkbookError(f"has row {number:,}; a sheet has at most {MAX_ROW:,} rows")
     for column, text in errors.items():
         if 0 <= column - first_column < len(row):
             row[column - first_column] = text
@@ -283,7 +283,7 @@ def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str
             "digits in Excel; enter it again as text"
         )
     if sum(map(len, cells)) > MAX_RECORD:
-        raise WorkbookError(f"has more than {MAX_RECORD:,} characters in row {number:,}, the limit")
+        raise WorkbookError(f"has more characters in row {number:,} than the limit of {MAX_RECORD:,}")
     return cells
 
 

@@ -194,9 +194,7 @@ def _metrics(metrics: Any) -> Iterator[Object]:
 def _no_record(record: Record, document: Any) -> ShapeError:
     if not isinstance(document, dict):
         return ShapeError("it is JSON, but not an object")
-    return ShapeError(
-        f"it has none of the fields of {record.name} ({', '.join(field.name for field in record.fields)})"
-    )
+    return ShapeError(f"it has none of the expected fields ({', '.join(field.name for field in record.fields)})")
 
 
 class _Limit:

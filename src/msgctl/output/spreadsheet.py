@@ -50,7 +50,7 @@ def check_target(path: Path) -> None:
             raise UsageError(f'--save must be a regular file, and "{shorten(str(path))}" is {kind}')
     if is_workbook(path) and not find_spec("xlsxwriter"):
         what = "--save FILE.xlsx needs the package xlsxwriter, which is not installed"
-        raise UsageError(what, f"{USE_CSV}. {install_hint('xlsxwriter>=3.1')}")
+        raise UsageError(what, f"{USE_CSV}. {install_hint('xlsxwriter>=3.1', 'Or install the package')}")
 
 
 def is_workbook(path: Path) -> bool:

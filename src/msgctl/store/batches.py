@@ -101,7 +101,7 @@ class OwnedJob:
     def _lost(self) -> LostJobError:
         machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
         return LostJobError(
-            f"Another process on {clean(machine or 'another machine')} has taken over the job {self.job.reference}",
+            f'Another process on {clean(machine or "another machine")} has taken over the job "{self.job.reference}"',
             f"Check it: msgctl job show {self.job.typed}",
             consequence="this one sends nothing more",
             reason="running_elsewhere",

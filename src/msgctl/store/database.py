@@ -223,7 +223,7 @@ class Database(ABC):
 
     def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""
-        hint = f"{fix} A new store has forgotten all earlier sends."
+        hint = f"{fix} A new store does not know earlier sends."
         return unusable(f"The store {self.place} is damaged: {fault}", hint, "damaged_store")
 
 

@@ -273,7 +273,7 @@ class DueFailure(NamedTuple):
 
 
 def note_failure(store: Store, error: MsgctlError) -> None:
-    """Store the error of `job run-due`, so that `doctor` reports it, because nobody may read cron's mail."""
+    """Store the error of `job run-due`, so that `doctor` reports it: cron's mail may be lost."""
     failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
     with store.db.transaction("run-due"):
         store.db.insert(

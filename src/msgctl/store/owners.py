@@ -47,7 +47,9 @@ def _check_idle(job: Job) -> None:
 
 
 def _removed(job: Job) -> ConditionError:
-    return ConditionError(f"The job {job.reference} was removed", consequence="nothing was sent", reason="job_removed")
+    return ConditionError(
+        f'The job "{job.reference}" was removed', consequence="nothing was sent", reason="job_removed"
+    )
 
 
 def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
@@ -64,7 +66,7 @@ def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
     with _idle(store, number) as job:
         if state == "scheduled" and job.shown_state != "scheduled":
             raise ConditionError(
-                f"Another process has changed the job {job.reference}: it is {job.shown_state} now",
+                f'Another process has changed the job "{job.reference}": it is {job.shown_state} now',
                 f"Check it: msgctl job show {job.typed}",
                 consequence="nothing was sent",
                 reason="running_elsewhere",
@@ -83,8 +85,8 @@ def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
 def running_elsewhere(job: Job) -> ConditionError:
     """Return the error for a job that another process runs."""
     return ConditionError(
-        f"The job {job.reference} is running on {clean(job.machine)} in another process",
-        f"Wait for it. To end it for good: msgctl job cancel {job.typed}",
+        f'The job "{job.reference}" is running on {clean(job.machine)} in another process',
+        f"Wait for it. To end it permanently: msgctl job cancel {job.typed}",
         consequence="nothing was sent",
         reason="running_elsewhere",
     )
@@ -94,7 +96,7 @@ def check_not_cancelled(job: Job, only: str = "pending") -> None:
     """Raise UsageError if a job was cancelled. Its hint is about the recipients that ``only`` selects."""
     if "cancelled" in (job.state, job.stopping):
         raise UsageError(
-            f"The job {job.reference} was cancelled: it never sends again",
+            f'The job "{job.reference}" was cancelled: it never sends again',
             f"Save its {only} recipients for a new job: msgctl job report {job.typed} --only {only} --save rest.csv",
         )
 
@@ -175,7 +177,7 @@ def _check_resend(job: Job) -> None:
     check_not_cancelled(job)
     if job.is_resending and job.pending:
         raise UsageError(
-            f"An earlier resend of the job {job.reference} has not ended",
+            f'An earlier resend of the job "{job.reference}" has not ended',
             f"Continue it first: msgctl job resume {job.typed}",
         )
 

@@ -239,7 +239,7 @@ class Bulk:
                 listing += f" --phone-column {shlex.quote(asked)}"
             raise faults.error(
                 "Fix the file: a person without a number there would get the message.",
-                f"To list all of them: {listing}",
+                f"To list all invalid rows: {listing}",
             )
         self._exclusions.append(f"Excluded by {name_of(file)}: {listed.source}")
         if faults.blank:
@@ -255,7 +255,7 @@ class Bulk:
         opted_out = people.opted_out(store, pending, self.operation.channel)
         if left := len({*pending} - opted_out):
             raise UsageError(
-                f"--exclude cannot change the job {earlier.reference}: it would send to "
+                f'--exclude cannot change the job "{earlier.reference}": it would send to '
                 f"{plural(left, 'person', 'people')} in these files",
                 f"Cancel it: msgctl job cancel {earlier.typed}. Then save its pending recipients, and send to them "
                 f"with --exclude and another name: msgctl job report {earlier.typed} --only pending --save rest.csv",
@@ -405,7 +405,7 @@ class Bulk:
             return running.replayed(context, job, ending)
         prompts.confirm(
             context,
-            f"Continue job {job.reference} and send {plural(job.pending, 'message')}?",
+            f'Continue job "{job.reference}" and send {plural(job.pending, "message")}?',
             "nothing was sent",
         )
         return running.send_pending(context, job)

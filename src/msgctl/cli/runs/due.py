@@ -117,7 +117,7 @@ def _is_too_late(store: Store, job: Job) -> bool:
 
 def _of_job(error: MsgctlError, context: Context, job: Job) -> MsgctlError:
     """Return an error that begins with its job. The commands in its hint find the store of the job."""
-    error = error.within(f"Job {job.reference}")
+    error = error.within(f'Job "{job.reference}"')
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     error.job = job.id

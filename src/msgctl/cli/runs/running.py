@@ -176,7 +176,7 @@ def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
     if job.accepted or job.unknown or job.sending:
         context.sent.add(1)
     context.note_sandbox()
-    context.note(f"This is the result of the earlier run of {job.reference}. Nothing was sent now.")
+    context.note(f'This is the result of the earlier run of job "{job.reference}". Nothing was sent now.')
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
 

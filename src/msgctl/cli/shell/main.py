@@ -30,7 +30,7 @@ Exit codes: msgctl help exit-codes. More: man msgctl"""
 """The last lines of the help page of msgctl itself."""
 
 NOT_AGAIN = {
-    Effect.SENDS: "Do not send again to see the result: that would send a second message. See: msgctl history",
+    Effect.SENDS: "Do not resend to see the result: that would send a second message. See: msgctl history",
     Effect.CHANGES: "Do not repeat the command to see the result: that would make the request a second time.",
 }
 
