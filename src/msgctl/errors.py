@@ -125,13 +125,13 @@ class MsgctlError(Exception):
     """Base of all errors.
 
     ``reason`` is a stable word for programs; by default, it is the kind. ``what`` is the message, ``consequence``
-    reports what was or was not sent (by default, the usual one), and ``hint`` suggests the next step. ``retryable`` is
-    true if the same request may succeed a little later (a refused connection), and false if it will not (an untrusted
+    reports whether anything was sent (by default, the usual one), and ``hint`` suggests the next step. ``retryable`` is
+    true if the same request may succeed later (a refused connection), and false if it will not (an untrusted
     certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
     ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a kind of
-    words, and the texts that make the outcome certain if the profile adds them. ``job`` is the ID of the job that the
+    words, and the strings that make the outcome certain if the profile adds them. ``job`` is the ID of the job that the
     error is about, if the run is not about a single job.
     """
 

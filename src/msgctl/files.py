@@ -61,9 +61,9 @@ def _make_directory(path: Path) -> None:
 
 @contextmanager
 def locked(lock: Path, max_wait: float = 0.0, consequence: str = "") -> Iterator[bool]:
-    """Hold the lock of a lock file, and yield whether it is held: another process may hold it for ``max_wait`` seconds.
+    """Hold the lock of a lock file in the block. Yield False if another process holds it for ``max_wait`` seconds.
 
-    The system also releases the lock at any other end of the process. Raises ConfigurationError.
+    The system releases the lock however the process ends. Raises ConfigurationError.
     """
     with explained("lock", lock, consequence):
         make_folder(lock.parent)

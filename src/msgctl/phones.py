@@ -105,7 +105,7 @@ def parse_number(text: str, country: str | None = None, *, sms: bool = False, un
 def _invalid(
     text: str, home: str | None, national: PhoneNumber | None, number: PhoneNumber | None, unchecked: str
 ) -> InvalidPhoneError:
-    """Return the error for a text that is no valid number, neither in ``home`` nor as an international ``number``."""
+    """Return the error for a text that is not a valid number, either in ``home`` or as an international ``number``."""
     digits, international = _written(text)
     is_national_form = may_be_national(text)
     if (home or not is_national_form) and (mobile := _mobile_today(national if home else number)):

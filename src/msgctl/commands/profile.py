@@ -173,7 +173,7 @@ def _optout_commands(name: str, place: str) -> str:
 
 @contextmanager
 def _changed_file(context: Context) -> Iterator[ConfigFile]:
-    """Yield the content of the configuration file for changes; note that comments are not kept."""
+    """Yield the configuration file to change it, and then save it. Print a note if its comments were not kept."""
     with config_file.changed(context.config_path) as config:
         yield config
     if config.has_comments:

@@ -1,6 +1,6 @@
 """Build a request as the API defines it: each parameter in its place, under its name, and in its spelling.
 
-Credentials are not part of a `Request`; the client adds them as it sends, so that a request can be shown and stored.
+Credentials are not part of a `Request`, so that it can be shown and stored. The client adds them when it sends.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_SHARED_RESPONSE = 5 * 1024 * KIB
 MAX_SHARED = 100
 """Recipients of one dispatch that are matched with its states."""
 MAX_SMS = 1600
-"""Characters of a message in a delivery state; the request does not contain it."""
+"""Maximum characters of the message in a delivery state. Its length is not in the request, so this is an assumption."""
 
 _MESSAGES = ("sms", "message")
 
@@ -96,7 +96,7 @@ class Request(NamedTuple):
 
     @property
     def max_response(self) -> int:
-        """The largest response that is read, in bytes: it may repeat the message for each recipient.
+        """The largest response that is read, in bytes. A response may repeat the message for each recipient.
 
         A character takes at most 12 bytes: two escapes such as ``\\ud83d`` (RFC 8259, section 7).
         Drawing a response as a table takes up to 42 times as much memory, of which a command may use 256 MiB.

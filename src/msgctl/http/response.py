@@ -47,7 +47,7 @@ SERVICE_ERROR = 520
 """The status of the service's own errors."""
 REQUEST_TIMEOUT = 408
 MAX_MISSING = 3
-"""Maximum texts that a hint suggests to add to a profile."""
+"""Maximum strings that a hint suggests to add to a profile."""
 
 TRY_LATER = "Try again later."
 CHECK_CREDENTIALS = "Check the client ID and the key"
@@ -77,7 +77,7 @@ class Response:
 
     @property
     def missing_words(self) -> Sequence[str]:
-        """The texts that a profile must add as accepted to make every unknown outcome certain; perhaps none."""
+        """The strings that a profile must add as accepted, so that no outcome is unknown; perhaps none."""
         missing: list[str] = []
         for _ in range(MAX_MISSING + 1):
             parts = replace(self.parts, added=self.parts.added.plus("accepted", missing))
@@ -425,7 +425,7 @@ class Failure(NamedTuple):
         return self._printable(error)
 
     def _printable(self, error: MsgctlError) -> MsgctlError:
-        """Return an error with the response that --json prints, if it is a 2xx with a whole JSON document."""
+        """Return the error. With a 2xx status and a complete JSON document, --json prints the response, too."""
         if self.raw.is_success and self.is_json:
             self.response.document = {}
             error.response = self.response
@@ -437,7 +437,7 @@ class Failure(NamedTuple):
 
     @property
     def _quotation(self) -> str:
-        """The error text of the service after a colon; or an empty text."""
+        """The service's error message after a colon; empty without a message."""
         message = self._service_message()
         return f": {message}" if message else ""
 

@@ -62,8 +62,8 @@ KEEP_ALIVE = 10.0
 SLOW = 0.1
 """A commit that takes this many seconds is slow. The writer then waits for more senders, and stores more intents."""
 QUICK = 0.1
-"""Minimum seconds that a request is expected to take, so that a slow commit stores at most four more intents for each
-sender. After a kill, all of them are unknown, even if they were not sent.
+"""Minimum seconds that a request is expected to take. It limits the intents that a slow commit stores to four more for
+each sender, because after a kill all of them are unknown, even the ones that were not sent.
 """
 MAX_LATE = 4
 """Maximum consecutive batches of which every intent expired before it was sent. After that, the store is too slow."""

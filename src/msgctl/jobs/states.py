@@ -49,7 +49,7 @@ class JobStates:
         self.failed = 0
         self.first_error: MsgctlError | None = None
         self.texts: set[str] = set()
-        """The states that are texts of the service."""
+        """The states that are words of the service."""
 
     def unfinished(self) -> Counter[str | None]:
         """Count the messages that need another check, by their last state; None is not known."""

@@ -21,7 +21,7 @@ LEFT_OUT = ("invalid", "duplicate", "excluded")
 
 
 def with_exclusions(store: Store, job: int, account: str, limits: Limits) -> Iterator[tuple[FileRow, Exclusion | None]]:
-    """Yield every row of a new job, and why it would be left out now, by the rules that apply to each request."""
+    """Yield every row of a new job, and the reason why a request would leave it out now, if any."""
     for page in recipients.file_rows(store, job):
         sendable = [row for row in page if row.outcome is None]
         exclusions, _ = queue.exclusions(store, job, account, limits, sendable, attrgetter("digest"))
@@ -30,7 +30,7 @@ def with_exclusions(store: Store, job: int, account: str, limits: Limits) -> Ite
 
 @dataclass
 class Tally:
-    """The numbers of a job before it is sent: recipients, people who would be left out now, and estimated credits.
+    """The counts of a job before it is sent: recipients, people who would be left out now, and estimated credits.
 
     ``excluded`` counts people who would be left out, by the names in `EXCLUSIONS`. These are estimates: the transaction
     before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message. ``left_out``

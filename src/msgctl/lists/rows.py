@@ -86,11 +86,10 @@ def is_error_value(text: str) -> bool:
 
 
 class PhoneCells:
-    """Reads the phones in a file: national numbers belong to ``country``. ``sms`` refuses numbers that cannot
-    be mobiles.
+    """Reads the phones in a file. National numbers belong to ``country``.
 
-    Without ``check``, the digits are used unchanged, for short codes and test numbers. ``without_country`` counts rows
-    that are invalid only because no country is known.
+    ``sms`` refuses numbers that cannot be mobiles. Without ``check``, the digits are used unchanged, for short codes
+    and test numbers. ``without_country`` counts rows that are invalid only because no country is known.
     """
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:

@@ -56,7 +56,7 @@ class Recipients:
         self._firsts: dict[int, tuple[str, int]] = {}
         """The first phone of each column, and its line, if the phone column is not certain."""
         self._likely: dict[int, tuple[str, int]] = {}
-        """The same with texts that would be phones if a country were known."""
+        """Like `_firsts`, but with strings that would be phones if a country were known."""
         ahead = []
         for raw_row in raw_rows:
             ahead.append(raw_row)

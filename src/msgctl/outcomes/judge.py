@@ -71,7 +71,7 @@ class Judgement(NamedTuple):
 
 
 def outcomes_of(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
-    """Return the outcome of each recipient of a send or change. ``document`` is None if there is no whole JSON.
+    """Return the outcome of each recipient of a send or change. ``document`` is None without a complete JSON document.
 
     ``size`` is the number of bytes of the response. A small response is not checked for its length.
     """
@@ -383,7 +383,7 @@ def _joined(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def is_passing_fault(document: Any) -> bool:
-    """Return whether the response to a read with status 400 or 520 is about a breakdown that may pass."""
+    """Return whether the response to a read with status 400 or 520 reports a temporary failure."""
     if not isinstance(document, dict) or _is_too_long(document, RequestParts()):
         return True
     text = words_of(document)

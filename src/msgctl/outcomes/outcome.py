@@ -21,7 +21,7 @@ ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?", re.ASCII)
 class RequestParts:
     """The parts of a request that a response may repeat.
 
-    ``phones`` are the recipients; None is a recipient whom only the user's own body specifies. ``echoes`` are all
+    ``phones`` are the recipients; None is a recipient that only the user's own body specifies. ``echoes`` are all
     values and the phones. ``numbers`` are the values that a good text may contain: phones, the code, and the number of
     recipients. ``added`` are the texts of the profile.
     """

@@ -91,7 +91,7 @@ def messages_of(document: Any, requested: str | None) -> list[Object]:
 
 
 def levels(document: Any) -> Iterator[Object]:
-    """Yield the objects that may be the record: the document, its ``data``, or the only element of such an array."""
+    """Yield the objects that may be the record: the document and its ``data``, or the only element of an array."""
     for _ in range(MAX_LEVELS):
         if isinstance(document, list) and len(document) == 1:
             document = document[0]
@@ -102,7 +102,7 @@ def levels(document: Any) -> Iterator[Object]:
 
 
 def service_message(document: Any) -> str | None:
-    """Return the error that a document describes, for a quotation."""
+    """Return the error message in a document, to quote it."""
     for level in levels(document):
         # One character more than is quoted shows a reader that a text was cut.
         if texts := [beginning_of(level[name], MAX_QUOTE + 1) for name in ERROR_TEXTS if level.get(name)]:
@@ -122,7 +122,7 @@ def is_plain(value: Any) -> bool:
 
 
 def text_to_store(value: Any) -> str | None:
-    """Return a value as text for a database; None for an empty text, null, an object or an array."""
+    """Return a value as a string for the database; None for an empty string, null, an object or an array."""
     if isinstance(value, str):
         if len(value) > MAX_STORED:
             value = f"{value[:MAX_STORED]}…"
@@ -131,7 +131,7 @@ def text_to_store(value: Any) -> str | None:
 
 
 def _around_data(document: Any) -> tuple[dict[str, Any], Any]:
-    """Return the fields beside ``data``, and ``data``, which may be the whole document."""
+    """Return the fields beside ``data``, and ``data``. A document that is not an object is itself the data."""
     if not isinstance(document, dict):
         return {}, document
     outer = {**document}

@@ -230,7 +230,7 @@ def _folded(text: str) -> str:
 
 
 class AddedWords:
-    """The texts that a profile adds, by kind: accepted, refused, delivered, failed or verified."""
+    """The strings that a profile adds, by kind: accepted, refused, delivered, failed or verified."""
 
     def __init__(self, texts: Mapping[str, Sequence[str]]) -> None:
         self._texts = texts

@@ -119,8 +119,8 @@ def table(
 ) -> tuple[Sequence[str], list[Document]]:
     """Return the columns and rows of responses to one operation; ``chosen`` are the columns of --fields, if any.
 
-    The columns are the documented fields, so that they are the same whatever a service adds. ``states`` replace the
-    states in the responses. They are by ID and phone, or only by ID (the phone is None).
+    The columns are only the documented fields, so fields that a service adds do not change them. ``states`` replace the
+    states in the responses. A key of ``states`` is an ID and a phone, or an ID and None.
     """
     record = responses[0].operation.record
     rows = [row for response in responses for row in rows_of(response)]

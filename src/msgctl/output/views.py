@@ -72,7 +72,7 @@ MAX_MINUTES = 100_000
 """Minutes that a verdict does not show, because `datetime` may not have the time."""
 
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
-"""The first fields of responses. The undocumented fields of a record follow, then the texts."""
+"""The first fields of responses. The other fields follow, and messages are last."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
 _DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4}
 _OWN = {

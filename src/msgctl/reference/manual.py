@@ -206,7 +206,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Yield the blocks of a text, with the texts that it includes."""
+    """Yield the blocks of a page, and of the parts that it includes."""
     whole = re.sub(r"^%include (\S+)$", lambda match: part(match[1]), text, flags=re.MULTILINE)
     yield from filter(None, re.split(r"\n(?:[ ]*\n)+", whole.strip("\n")))
 

@@ -1,4 +1,4 @@
-"""The inbox page, and its description of a request, with the rule of the API that a refused request broke."""
+"""The inbox page. It describes each request; for a refused request, it adds the rule of the API that was broken."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class OwnedJob:
         return len(rows), self._queue.content(rows[0].content).cost
 
     def intend(self, size: int) -> Intent | None:
-        """Store the intent of the next request, to at most ``size`` recipients; None if no recipient is pending."""
+        """Store and return the intent of the next request (at most ``size`` recipients); None if nothing is pending."""
         rows = self._queue.next(size)
         if not rows:
             return None

@@ -183,7 +183,7 @@ class Database(ABC):
         return sum(self.change(text, values) for text, values, _ in _groups(statement, rows, ending))
 
     def insert_all(self, statement: str, rows: Sequence[Row], *, ending: str = "") -> None:
-        """Insert rows as `insert` and `later` do. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
+        """Insert rows like `insert`, with `later`. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
         for text, values, number in _groups(statement, rows, ending):
             self.later(text, values, expected=number if ending else None)
 
@@ -205,7 +205,7 @@ class Database(ABC):
     def refuse_moved(self, text: str | None = None) -> None:
         """Raise ConfigurationError if the store was moved to another one, or if a move is in progress.
 
-        ``text`` is the result of `MOVE`, which is read if omitted.
+        ``text`` is the result of the query `MOVE`. If it is omitted, the query is run.
         """
         text = text or self.value(MOVE)
         if text is None:

@@ -180,7 +180,7 @@ class Clearable(NamedTuple):
 
 
 def clearable(store: Store, account: str, before: int | None = None) -> Clearable:
-    """Return what can be deleted of an account. Jobs that are not done or cancelled stay."""
+    """Return the sends and jobs of an account that can be deleted. Jobs that are not done or cancelled stay."""
     sends.settle_dead(store, account)
     rows = store.db.rows(
         f"""SELECT number, id, accepted + refused + unknown FROM job WHERE account = ? AND removed IS NULL

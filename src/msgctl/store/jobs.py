@@ -19,7 +19,7 @@ from msgctl.values import quote
 
 @dataclass(slots=True)
 class Job:
-    """A job as it is in the store. Times are milliseconds since 1970, credits and prices millionths.
+    """A job in the store. Times are milliseconds since 1970, credits and prices millionths.
 
     The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_running`` is true
     if its owner is alive. ``stopping`` is the state that another process has asked the owner to end in; if the owner

@@ -53,7 +53,7 @@ def _removed(job: Job) -> ConditionError:
 
 
 def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
-    """Become the owner of a job, or of a job whose owner died, and return its rows to send.
+    """Become the owner of a job that no other process runs, and return it.
 
     ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
     that an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``

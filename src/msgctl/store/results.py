@@ -1,4 +1,4 @@
-"""Intents and outcomes of requests: the rows of the table ``result``, and the counts that must agree with them."""
+"""Intents and outcomes of requests in the table ``result``, and the counts of a job, which must match its rows."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def field_parser(field: Field) -> Callable[[Any], str]:
-    """Return the parser for a field of an operation that is a choice, a number (sent as text), or a short text."""
+    """Return the parser for a field of an operation: a choice, a number (sent as a string), or a short string."""
     return Choice(field.choices, field.typed.lstrip("-")) if field.choices else parser(checks.of, field)
 
 
@@ -84,8 +84,8 @@ class Country(OptionGroup):
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers from the option, MSGCTL_COUNTRY_CODE or the profile, if any.
 
-        Commands that do not send need no usable profile. The others raise ConfigurationError for a faulty one;
-        otherwise, their error would mention the number instead.
+        Commands that do not send work without a valid profile. For the others, an invalid profile raises
+        ConfigurationError; otherwise, the error would be about the number.
         """
         if self.country_code is not None:
             return self.country_code

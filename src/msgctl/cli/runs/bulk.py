@@ -262,7 +262,7 @@ class Bulk:
             )
 
     def _send_test(self, phone: str) -> Result:
-        """Send the message of the first row to a phone, like a single send that does not count for repeats."""
+        """Send the message of the first row to a phone as a single send. It does not count for repeats."""
         context, operation = self.context, self.operation
         to = self.numbers.digits_of(context, phone, sms=operation.channel == "sms")
         message = None
@@ -390,7 +390,7 @@ class Bulk:
         return running.scheduled(context, job)
 
     def _earlier(self, job: Job) -> OwnResult:
-        """Continue the job that has this name, or return its result if it has not stopped."""
+        """Continue the paused job with this name, or return the result of its earlier run."""
         context = self.context
         context.job = job.id
         if job.is_running:

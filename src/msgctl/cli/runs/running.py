@@ -321,7 +321,7 @@ def poll_states(
 
 
 def _states_error(states: JobStates, goal: Goal, hint: str, *, follow: bool) -> MsgctlError | None:
-    """Return the error about states that could not be read, or that are not the wanted ones."""
+    """Return the error for states that could not be read, or are not the goal; None without such states."""
     failure = states.first_error
     unread = f"{plural(states.failed, 'delivery state')} could not be checked. The first"
     if not follow:

@@ -244,9 +244,9 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
 
 
 def _is_final(context: Context, request: Request, earlier: StoredResult) -> bool:
-    """Return whether a result with an unknown outcome must not be resent.
+    """Return whether the message of a result with an unknown outcome must not be resent.
 
-    It is certain now, because words were added to the profile, or a recipient has the message for certain.
+    Either words that were added to the profile make the outcome certain, or a recipient certainly has the message.
     """
     if earlier.message or earlier.http_status is None:
         return False

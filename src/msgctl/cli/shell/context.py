@@ -324,7 +324,7 @@ class Context:
     # --- standard error
 
     def screen(self, stream: TextIO) -> "Screen":
-        """Return the screen of a stream. --no-color, NO_COLOR, FORCE_COLOR and TERM set the colour, in this order."""
+        """Return the screen of a stream. In this order, --no-color, NO_COLOR, FORCE_COLOR and TERM decide on colour."""
         from msgctl.output.printer import Screen, terminal_width
 
         is_terminal = stream.isatty()
@@ -334,7 +334,7 @@ class Context:
         return Screen(stream, terminal_width(stream) if is_terminal else None, color)
 
     def for_profile(self, text: str) -> str:
-        """Return a hint; its commands have the -p of this run, so that copied commands act on the same account."""
+        """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
         if not self.options.profile:
             return text
         prefix = f"msgctl -p {self.options.profile} "
@@ -385,7 +385,7 @@ class Context:
 
 
 def location_of(store: str) -> str | Path:
-    """Return a URL of a store as it is, or its absolute path. Raises ConfigurationError."""
+    """Return the absolute path of a store, or its URL unchanged. Raises ConfigurationError."""
     if "://" in store:
         return store
     try:
@@ -397,5 +397,5 @@ def location_of(store: str) -> str | Path:
 
 
 def resolved(place: str | Path) -> str | Path:
-    """Return a URL of a store as it is, or its path without links, which is the same for every spelling."""
+    """Return the path of a store without symbolic links, or its URL unchanged. Each file has only one such path."""
     return place if isinstance(place, str) else Path(os.path.realpath(place))

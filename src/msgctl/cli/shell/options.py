@@ -64,12 +64,12 @@ class Choice:
         return values.choice(text, self.choices, self._what)
 
     def complete(self, incomplete: str) -> list[str]:  # noqa: ARG002
-        """Return the choices for a shell; Typer selects the ones that begin with the text."""
+        """Return all choices for a shell. Typer keeps the choices that begin with the typed text."""
         return [*self.choices]
 
 
 class _Goal(Choice):
-    """A parser of --until, which also accepts the words that services show for these states."""
+    """The parser of --until. It accepts the Spanish words of services for these states, too."""
 
     def __call__(self, text: str) -> str:
         return super().__call__({"enviado": "sent", "entregado": "delivered"}.get(text.lower(), text))

@@ -397,7 +397,7 @@ class Root(CommandGroup):
     """The root of the command tree, which loads a group or command when it is first needed."""
 
     def _shown(self, option: Any, own: Sequence[Any]) -> Any:  # noqa: ARG002
-        """Return every global option as it is."""
+        """Return a global option unchanged."""
         return option
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
