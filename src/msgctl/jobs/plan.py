@@ -110,7 +110,7 @@ class Plan:
         recipients = plural(self.tally.excluded["repeats"], "recipient")
         return UsageError(
             f"No recipients are left: {by} sent this message to {recipients} in the last 12 hours",
-            "To send it to them again, add --again.",
+            "To resend it to them, add --again.",
             consequence="nothing was sent",
             reason="repeats",
         )

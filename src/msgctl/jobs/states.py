@@ -87,7 +87,7 @@ class JobStates:
 
     @property
     def is_over(self) -> bool:
-        """Return whether another check would not help: all are in a final state, or the service refuses to check."""
+        """Return whether more checks are useless: all messages have final states, or the service refuses to check."""
         is_refused = self._poller.is_stopped and not (self.first_error and self.first_error.retryable)
         return is_refused or not self.unfinished()
 

@@ -13,7 +13,7 @@ from msgctl.sandbox.service import respond
 
 
 class SandboxTransport(httpx.BaseTransport):
-    """Makes requests to an emulator, with the same extensions of a request as msgctl's transport to a server."""
+    """Makes requests to an emulator. It uses the same request extensions as msgctl's transport to a server."""
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
         self._emulator = emulator

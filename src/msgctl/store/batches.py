@@ -68,7 +68,7 @@ class OwnedJob:
         self.job = job
 
     def renewed(self, intents: Sequence[Intent], channel: str) -> list[Intent]:
-        """Return the intents of the last batch that may be sent, after it was committed.
+        """Return the intents of the last batch that may be sent. Called after its commit.
 
         If that took long, people may have opted out of ``channel`` since, and another process may have taken the job
         over: both are read again in one statement. Raises LostJobError, and StoreNotReachedError.

@@ -139,7 +139,7 @@ def _check_idle(store: Store) -> None:
 
 
 def _take(new: Store, before: Mark | None, mark: Mark) -> Mark:
-    """Mark the new store as arriving; continue where an earlier process ended. Raises ConditionError if it is alive."""
+    """Mark the new store as arriving, or continue an interrupted move. Raises ConditionError while it is running."""
     with new.db.transaction("move"):
         new.db.exclude_others()
         if before is None:

@@ -27,8 +27,8 @@ APPLICATION = 0x6D736773  # "msgs", in the header of the file
 MIN_VERSION = (3, 35)
 """The first SQLite with RETURNING."""
 MIN_POLL, MAX_POLL = 0.001, 0.003
-"""Seconds between two attempts. The waits of SQLite itself grow, so that other processes would get ahead of this
-process for seconds.
+"""Seconds between two attempts. SQLite's own waits become longer, so other processes could get the lock first for
+seconds.
 """
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""
@@ -102,7 +102,7 @@ class SQLite(Database):
     def _create(self) -> None:
         """Create a complete store under another name, check it, and link it into place.
 
-        So an empty or incomplete file is never a new store, and a full disk leaves nothing behind.
+        So no process finds an empty or incomplete store, and a full disk leaves nothing behind.
         """
         new = self.path.with_name(f".{self.path.name}.{secrets.token_hex(8)}.new")
         try:
@@ -197,7 +197,7 @@ class SQLite(Database):
         self._check_place()  # the intents of this transaction are not sent if other processes cannot see them
 
     def _check_place(self) -> None:
-        """Refuse a file that was deleted or replaced: other processes use another one."""
+        """Refuse a file that was deleted or replaced, because other processes use another file."""
         with suppress(OSError):
             if _place(self._opened.stat()) == self._file:
                 return

@@ -54,7 +54,7 @@ class InputFile(OptionGroup):
     ] = False
 
     def check_save(self, path: Path | None) -> None:
-        """Raise UsageError if --save would replace the file itself."""
+        """Raise UsageError if --save would replace the input file."""
         if path is not None and path.exists() and Path(self.file).exists() and path.samefile(self.file):
             raise UsageError(f"--save would replace the list itself, {quote(self.file)}", "Choose another file.")
 

@@ -127,7 +127,7 @@ class Country(OptionGroup):
         return PhoneCells(self.known(context), sms=sms, check=not self.no_number_check)
 
     def digits_to_find(self, context: Context, text: str) -> str:
-        """Return the digits of a number to look up, which may have been used without a check."""
+        """Return the digits of a number to look up. An earlier send may have used it without a check."""
         try:
             return self.digits_of(context, text)
         except phones.InvalidPhoneError as error:

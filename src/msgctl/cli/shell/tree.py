@@ -193,7 +193,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
         return TyperCommand(name, help=escape(command.get_short_help_str(200)), rich_help_panel=command.rich_help_panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names. Typer's error for an unknown one has no separate class."""
+        """Return the command in the first argument. Typer's error for an unknown command has no separate class."""
         if not (ctx.resilient_parsing or args[0].startswith("-")) and self.get_command(ctx, args[0]) is None:
             raise UnknownCommandError(ctx, args[0])
         return super().resolve_command(ctx, args)
