@@ -144,7 +144,7 @@ def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Stor
     job = jobs.publish(store, imported(store, [ANA]), state="scheduled", digest=b"", due=1)
     # After `job run-due` has listed it.
     store.db.change("UPDATE job SET stopping = ?, state = ? WHERE number = ?", ("paused", state, job.number))
-    with pytest.raises(ConditionError, match=r"changed the job [-0-9a-f]+: it is paused now;") as error:
+    with pytest.raises(ConditionError, match=r'changed the job "[-0-9a-f]+": it is paused now;') as error:
         owners.take(store, job.number, state="scheduled")
     assert error.value.reason == "running_elsewhere"
     assert jobs.get(store, job.number).shown_state == "paused"
