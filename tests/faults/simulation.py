@@ -340,6 +340,7 @@ class History:
         if send.begin():
             return
         try:
+            send.may_send()
             outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
             send.end([Outcome(None, "unknown", error=error.message)], sends.StoredResult(5))

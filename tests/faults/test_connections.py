@@ -23,6 +23,7 @@ from msgctl.http.response import Response
 from msgctl.http.transport import TooLateError
 from support import PATIENCE
 from support.commands import PHONE, SENDS
+from support.postgres import Cluster
 from support.service import (
     Behaviour,
     Service,
@@ -37,7 +38,7 @@ from support.service import (
     silent,
     then,
 )
-from support.tool import Tool
+from support.tool import Outcome, Tool
 
 RECORD = SENDS["sms send"].record
 SEND = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "Hola"})
@@ -377,3 +378,32 @@ def test_a_request_that_is_too_late_behind_a_proxy_is_not_sent(
         with pytest.raises(NotReachedError, match="took too long"):
             client.send(SEND, timeout=PATIENCE, may_send=lambda: False)
         assert not service.received
+
+
+def test_a_send_whose_key_was_taken_over_while_it_connected_is_not_sent(
+    postgres: Cluster, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session of the first run ends while it connects to the service, and the second run sends."""
+    service.always(respond(RECORD))
+    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
+    monkeypatch.setattr("msgctl.store.sends.INTENT_LIFE", 0)  # as if connecting takes longer
+    command = ("sms", "send", PHONE, "-m", "Hola", "--once", "greeting", "--json")
+    connect = socket.create_connection
+    others: list[Outcome] = []
+
+    def slowly(*address: Any, **more: Any) -> socket.socket:
+        monkeypatch.setattr(socket, "create_connection", connect)
+        postgres.disconnect()
+        others.append(tool(*command, *options))
+        return connect(*address, **more)
+
+    options: tuple[str, ...] = ("--resend-unknown",)
+    monkeypatch.setattr(socket, "create_connection", slowly)
+    late = tool(*command)
+    late.refused(6, '"reason":"running_elsewhere"', '"nothing_sent":true', "has taken over this key; this run sent")
+    assert ([other.code for other in others], len(service.received)) == ([0], 1)
+    assert tool(*command).document == others[0].document
+
+    options, command = (), (*command[:-2], "another", "--json")  # prints the unknown outcome, and takes nothing over
+    monkeypatch.setattr(socket, "create_connection", slowly)
+    assert (tool(*command).code, others[-1].code, len(service.received)) == (0, 5, 2)

@@ -97,6 +97,22 @@ def test_ctrl_c_at_any_line_of_a_send_is_reported_and_stored_as_it_was(
     assert line > (3 if function else 200)
 
 
+@pytest.mark.parametrize("is_running", [False, True])
+def test_ctrl_c_while_an_earlier_result_is_printed_never_reports_that_nothing_was_sent(
+    is_running: bool, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(respond({"id": "d1", "status": 1}))
+    assert tool(*SEND, "key").code == 0
+    if is_running:  # as if the first run ends while the second one waits for it
+        monkeypatch.setattr("msgctl.store.sends.Send.earlier", lambda _: None)
+    for line in count(1):
+        place, _, error = interrupted(tool, line, "_replayed", *SEND, "key")
+        if not place:
+            break
+        assert json.loads(error)["nothing_sent"] is False, (place, error)
+    assert line > 5
+
+
 def test_ctrl_c_after_a_job_was_created_names_the_job(service: Service, tool: Tool, tmp_path: Path) -> None:
     service.always(respond({"status": 10}))
     (tmp_path / "people.csv").write_text("phone\n573001234567\n", encoding="utf-8")

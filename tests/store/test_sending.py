@@ -26,11 +26,11 @@ from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
-from msgctl.store.batches import INTENT_LIFE, LostJobError
+from msgctl.store.batches import LostJobError
 from msgctl.store.database import Row
 from msgctl.store.queue import MAX_PAGE, OPTED_OUT, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
-from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time, open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
 from store.processes import child, status_of, wait_until

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, UsageError
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, owners, people, removal, sends
+from msgctl.store.results import INTENT_LIFE
 from msgctl.store.sends import DIED, Key, Send, Single, StoredResult
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
@@ -50,12 +51,21 @@ def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None
     assert people.repeats(store, ACCOUNT, [ANA]) == {}
 
 
-def test_nothing_is_sent_if_taking_the_key_took_longer_than_the_time_limit(store: Store) -> None:
-    with pytest.raises(StoreNotReachedError, match="was not reached in time") as error:
-        Send(store, single(), KEY._replace(max_wait=0)).begin()
-    assert error.value.exit_code == 4
-    assert history.entries(store, 9) == []
-    send(store)
+def test_a_slow_send_goes_out_only_if_no_other_process_has_taken_its_key_over(
+    store: Store, opened: Callable[[], Store], passes: Callable[[float], None]
+) -> None:
+    slow = begun(store)
+    passes(INTENT_LIFE)
+    assert slow.may_send()
+    store.db.change("UPDATE once SET owner = 12345")  # as if its lock was lost
+    other = opened()
+    send(other, KEY._replace(resend_unknown=True))
+    with pytest.raises(ConditionError, match=f"Another process on {store.machine} has taken over this key") as error:
+        slow.may_send()
+    assert (error.value.exit_code, error.value.reason) == (6, "running_elsewhere")
+    slow.end([])
+    assert earlier(store) == DONE
+    assert [entry.outcome for entry in history.entries(store, 9)] == ["accepted"]
 
 
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:

@@ -48,9 +48,9 @@ from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, 
 from msgctl.jobs.requests import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import results
-from msgctl.store.batches import INTENT_LIFE, LostJobError, OwnedJob
+from msgctl.store.batches import LostJobError, OwnedJob
 from msgctl.store.jobs import Job
-from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time
 
 MAX_TOGETHER = 20

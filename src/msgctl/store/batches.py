@@ -13,15 +13,11 @@ from msgctl.errors import ConditionError
 from msgctl.store import jobs, people, results
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.queue import Limits, Queue
-from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
-INTENT_LIFE = 0.8
-"""Seconds in which an intent may be sent after the opt-outs and the owner of the job were read. So an opt-out applies
-one second after it was added.
-"""
 OLD = 0.2
 """Seconds after which the opt-outs are read again, because the store is slow."""
 

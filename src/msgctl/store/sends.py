@@ -17,7 +17,7 @@ from msgctl.operations import CHANNELS
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import people, results
 from msgctl.store.database import plain
-from msgctl.store.results import Intent, RequestOutcome
+from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 from msgctl.values import quote
@@ -120,13 +120,18 @@ def _earlier(store: Store, account: str, key: Key) -> Earlier:
 
 
 class Send:
-    """One single send: `begin` before its request, and `end` after it. ``key`` is its ``--once`` key, if it has one."""
+    """One single send: `begin` before its request, `may_send` during it, and `end` after it.
+
+    ``key`` is its ``--once`` key, if it has one.
+    """
 
     def __init__(self, store: Store, single: Single, key: Key | None = None) -> None:
         self.store = store
         self.key = key
         self._single = single
         self._number: int | None = None
+        self._checked = 0.0
+        """The `boot_time` at which the key belonged to this send."""
 
     def earlier(self) -> StoredResult | None:
         """Return the result of an earlier send under the key; None if it is resent, or if another process sends now.
@@ -144,7 +149,7 @@ class Send:
 
         Wait while another process sends under the key. Raises ConditionError (``running_elsewhere``) if that takes
         longer than ``max_wait``, UsageError (``key_reused``, ``opted_out``), StoreNotReachedError and
-        ConfigurationError. After an error, do not send.
+        ConfigurationError. After an error, do not send. Otherwise, send only if `may_send` allows it.
         """
         store, single, key = self.store, self._single, self.key
         store.owner  # noqa: B018 (its lock is held before other processes can see it)
@@ -166,14 +171,35 @@ class Send:
                     number = self._intend()
                     self._take_key(key, number, earlier.result)
             if not earlier.is_running:
-                self._number = number
-                if boot_time() > began + key.max_wait:  # another machine may have taken the key over meanwhile
-                    self.end([])
-                    raise StoreNotReachedError(f"The store {store.db.place} was not reached in time", "Try again.")
+                self._number, self._checked = number, began
                 return None
             if time.monotonic() > deadline:
-                raise _running_elsewhere(earlier.machine)
+                raise _running_elsewhere(earlier.machine, "is sending under this key")
             time.sleep(POLL)
+
+    def may_send(self) -> bool:
+        """Return True right before the first byte of the request, if no other process has taken the key over.
+
+        A machine that lost its session with the store, for example while it connected to the service, has lost its
+        lock, too. Raises ConditionError (``running_elsewhere``), StoreNotReachedError and ConfigurationError.
+        """
+        if self.key is None or boot_time() < self._checked + INTENT_LIFE:
+            return True
+        try:
+            self._check_key(self.key)
+        except StoreNotReachedError:
+            self.store.db.reconnect()  # holds the lock again
+            self._check_key(self.key)
+        return True
+
+    def _check_key(self, key: Key) -> None:
+        """Raise ConditionError if the key belongs to another send. The session that reads it holds the lock."""
+        db, account = self.store.db, self._single.account
+        with db.transaction(account):
+            row = db.row("SELECT job, machine FROM once WHERE account = ? AND key = ?", (account, plain(key.key)))
+        job, machine = row or (None, None)
+        if job != self._number:
+            raise _running_elsewhere(machine, "has taken over this key")
 
     def end(self, outcomes: Sequence[Outcome], result: StoredResult | None = None) -> None:
         """Store the outcome of each phone, and the result under the key.
@@ -268,9 +294,9 @@ def _values(result: StoredResult | None) -> tuple[Any, ...]:
     return result.exit_code, result.http_status, result.body, plain(result.message), plain(result.hint)
 
 
-def _running_elsewhere(machine: str | None) -> ConditionError:
+def _running_elsewhere(machine: str | None, doing: str) -> ConditionError:
     return ConditionError(
-        f"Another process on {clean(machine or 'another machine')} is sending under this key",
+        f"Another process on {clean(machine or 'another machine')} {doing}",
         "Run the same command again to get its result.",
         consequence="this run sent nothing",
         reason="running_elsewhere",

@@ -100,18 +100,28 @@ def perform(
     if send and (earlier := send.earlier()):
         return _replayed(context, request, earlier, key)
     context.client  # noqa: B018 (before the intent, because it fails without a credential)
+    ended = _sent_once(context, request, send)
+    if not isinstance(ended, _End):
+        return _replayed(context, request, ended, key)
+    if ended.error:
+        raise ended.error
+    return ended.result
+
+
+def _sent_once(context: Context, request: Request, send: Send | None) -> _End | StoredResult:
+    """Make a request and store its outcome; or return the result of an earlier send under its key."""
     end, sent_before = None, context.sent.count
     try:
         try:
             if send and (earlier := send.begin()):
-                return _replayed(context, request, earlier, key)
+                return earlier
         except STORE_ERRORS as error:
             if send and request.people:
                 _withdraw(send)
                 raise
             context.warn(f"{error.what}. This is not recorded in the history.")
             send = None
-        end = _made(context, request, sent_before)
+        end = _made(context, request, send, sent_before)
         _store(context, request, send, end)
     except MsgctlError:
         raise
@@ -121,9 +131,7 @@ def perform(
         if end.error is None or not isinstance(error, KeyboardInterrupt):
             raise
         raise end.error from None
-    if end.error:
-        raise end.error
-    return end.result
+    return end
 
 
 # --- the outcome
@@ -141,12 +149,13 @@ class _End(NamedTuple):
     error: MsgctlError | None = None
 
 
-def _made(context: Context, request: Request, sent_before: int) -> _End:
+def _made(context: Context, request: Request, send: Send | None, sent_before: int) -> _End:
     """Make a request, and return how it ended."""
     from msgctl.store.sends import StoredResult
 
     try:
-        response = context.client.send(request)
+        may_send = send.may_send if send else None
+        response = context.client.send(request, may_send=may_send)
     except MsgctlError as error:
         return _failed(request, error, is_sent=context.sent.count > sent_before)
     result = judged(request, response)
@@ -295,14 +304,15 @@ def _without_code(text: str | None) -> str | None:
 
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
-    context.note_sandbox()
+    context.sent.add(1)  # before the rest, which Ctrl-C may interrupt
     context.is_replayed = True
+    context.note_sandbox()
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
-        if any(outcome.outcome != REFUSED for outcome in result.outcomes):
-            context.sent.add(1)
+        if all(outcome.outcome == REFUSED for outcome in result.outcomes):
+            context.sent.add(-1)
         accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
         hint = ""
         if key and key.resend_unknown and accepted:
@@ -321,7 +331,6 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
     if earlier.http_status is not None and 200 <= earlier.http_status < 300:
         with suppress(ShapeError):  # the first run printed it, too, unless it is not JSON
             error.response = stored_response(request, content, earlier.http_status)
-    context.sent.add(1)
     raise error
 
 
