@@ -29,7 +29,7 @@ NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
 
 
 def make(client: Client, operation: Operation, settings: Settings, intent: Intent, started: float) -> RequestOutcome:
-    """Make a request once and return its outcome; nothing is raised."""
+    """Make a request once and return its outcome, which includes the error of the request."""
     phones = intent.phones if operation.field("phone").several else intent.phones[0]
     try:
         values = {**settings.fixed, **json.loads(intent.parameters), "phone": phones}

@@ -41,8 +41,11 @@ from msgctl.errors import (
     TurnedAwayError,
     no_more,
     of_thread,
+    unexpected,
+    without_frames,
 )
 from msgctl.http.client import Client
+from msgctl.http.response import outcomes_after
 from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, limits_of
 from msgctl.jobs.requests import make
@@ -205,7 +208,11 @@ class Sender:
             return RequestOutcome(intent, (), started, error)
         if self._stopping.is_set() or self._backoff.delay(started) or not self._hours.is_open():
             return RequestOutcome(intent, (), started)
-        outcome = make(client, self._operation, self._settings, intent, started)
+        try:
+            outcome = make(client, self._operation, self._settings, intent, started)
+        except Exception as raised:  # noqa: BLE001 (after a response: its recipients must not stay in flight)
+            bug = without_frames(unexpected(raised, is_sent=True))
+            outcome = RequestOutcome(intent, outcomes_after(bug, intent.phones), started, bug)
         self._request_took = self._monotonic() - started
         return outcome
 
