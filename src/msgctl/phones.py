@@ -206,12 +206,12 @@ class Reader:
         self._learn(phone.digits)
         return phone
 
-    def international(self, text: str) -> str:
-        """Return the international number of a text, or the text itself if it is not a valid number."""
+    def international(self, text: str) -> str | None:
+        """Return the international number of a text; None if it is not a valid number."""
         try:
             return self.read(text).digits
         except InvalidPhoneError:
-            return text
+            return None
 
     def quick(self, text: str) -> str | None:
         """Return the digits of a mobile number in a usual spelling; None for any other text."""

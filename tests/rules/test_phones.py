@@ -174,7 +174,7 @@ def test_a_reader_reads_rare_spellings_in_the_same_way_as_read() -> None:
     with pytest.raises(InvalidPhoneError, match="fixed line"):  # in Germany, it is the number of a town
         phones.Reader("DE", sms=True).read("4915123456789")
     assert american.international("+57 300 123 4567") == "573001234567"
-    assert american.international("Ana") == "Ana"
+    assert american.international("Ana") is None
     assert phones.Reader().international("+800 1234 5678") == "80012345678"  # this number belongs to no country
 
 

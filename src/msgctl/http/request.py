@@ -62,11 +62,12 @@ class Request(NamedTuple):
         if self.json is None:
             phones = [phone for name, text in self.form if name == "phone" for phone in text.split(",")]
             return [*dict.fromkeys(phones)]
-        phone = None
+        body = None
         with suppress(ShapeError):
             body = load_json(self.json, repeated="all")  # the service may use either value
-            phone = body.get("phone") if isinstance(body, dict) else None
-        texts = [text for text in reversed([*json_values(phone)]) if isinstance(text, str)]
+        fields = body.items() if isinstance(body, dict) else ()
+        numbers = [value for name, value in fields if name.casefold() == "phone"]  # .NET ignores the case of names
+        texts = [text for text in reversed([*json_values(numbers)]) if isinstance(text, str)]
         phones = [text.strip() for text in ",".join(texts).split(",")]
         return [*dict.fromkeys(filter(None, phones))] or [None]
 

@@ -22,7 +22,7 @@ from msgctl.jsontext import ShapeError
 from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Layout, OwnResult, Result, ServiceResult
-from msgctl.text import some_of
+from msgctl.text import shorten, some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -48,7 +48,12 @@ def send_message(
     people = request.phones
     if request.is_own_body:
         reader = phones.Reader(numbers.known(context))
-        people = [phone and reader.international(phone) for phone in people]
+        numbers_read = {phone: reader.international(phone) for phone in people if phone}
+        unclear = [phone for phone, number in numbers_read.items() if number is None]
+        people = [phone and (numbers_read[phone] or phone) for phone in people]
+        if unclear and not options.ignore_optout:
+            who = shorten(", ".join(unclear))
+            context.warn(f"msgctl cannot know whether {who} opted out: write the whole number with its country.")
     request = request._replace(people=people)
     key = None
     if options.once is not None:
@@ -242,7 +247,9 @@ def _key(context: Context, request: Request, key: str, *, resend_unknown: bool) 
 
     from msgctl.store.sends import Key
 
-    values: dict[str, Any] = {name: value for name, value in request.values.items() if name != "country-code"}
+    values: dict[str, Any] = {**request.values}
+    if "country-code" in values:
+        values["country-code"] = None  # as 0.3.0 stored a key without a country; the number has it
     if isinstance(numbers := values.get("phone"), (list, tuple)):
         values["phone"] = sorted(set(numbers))
     content = json.dumps([request.operation.name, values], sort_keys=True).encode()
