@@ -28,8 +28,10 @@ def run(context: Context) -> RawResult | None:
     """Send the due jobs, the longest overdue first, and print a line about each.
 
     Return None if none is due, or if another run-due is running on this machine. If a job cannot be sent, the error is
-    a failure of the result, and the other jobs are still sent.
+    a failure of the result, and the other jobs are still sent. Raises ConfigurationError if there is no account at all.
     """
+    if not context.config.profiles:  # a wrong HOME of cron, for example
+        context.chosen(context.options.profile)
     failures: list[MsgctlError] = []
     if due := _all_due(context, failures):
         with files.locked(_lock(context)) as is_alone:
@@ -55,7 +57,7 @@ def _run_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
 def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Context, Job]]:
     """Return the due jobs of each store, the longest overdue first. Add the errors of stores that cannot be used."""
     due: list[tuple[Context, Job]] = []
-    for store_context in _contexts(context):
+    for store_context in _contexts(context, failures):
         try:
             store = store_context.store
             overdue = jobs.listed(store, states=("scheduled",), due_before=store.now())
@@ -67,19 +69,27 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
     return due
 
 
-def _contexts(context: Context) -> Iterator[Context]:
-    """Yield a context for each store of this machine: the store of this run, and the stores of other profiles."""
+def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context]:
+    """Yield a context for each store of this machine: the store of this run, and the stores of other profiles.
+
+    Add the errors of profiles that cannot be used and have a store, because nobody would send its jobs.
+    """
     known = {str(context.store_place)}
     yield context
     if context.options.profile is not None:
         return
-    for name in context.config.profiles:
+    for name, settings in context.config.profiles.items():
         other = context.with_profile(name)
         context.stack.enter_context(other.stack)
-        with suppress(ConfigurationError):
-            if str(other.store_place) not in known:
-                known.add(str(other.store_place))
-                yield other
+        try:
+            place = str(other.store_place)
+        except ConfigurationError as error:
+            if "store" in settings:
+                failures.append(error.replaced(consequence="the jobs in its store were not sent"))
+            continue
+        if place not in known:
+            known.add(place)
+            yield other
 
 
 def _run(context: Context, job: Job) -> list[MsgctlError]:
