@@ -46,14 +46,15 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert outcome.err.strip("\n").isprintable()
 
 
-def test_a_job_whose_window_closes_exits_with_0_although_a_recipient_was_refused(
-    service: Service, tool: Tool, home: Path
+@pytest.mark.parametrize(("status", "outcome"), [(520, "refused"), (500, "unknown")])
+def test_a_job_whose_window_closes_exits_with_0_although_a_recipient_was_not_accepted(
+    status: int, outcome: str, service: Service, tool: Tool, home: Path
 ) -> None:
     def close_the_window(connection: socket.socket) -> None:
         tool.clock.now += 86_400
-        respond(RECORD, 520)(connection)
+        respond(RECORD, status)(connection)
 
     service.will(respond({"status": 7}), close_the_window)
     people = of_phones(home, ["573001234567", "573007654321"])
     job = sent(tool, people, "--batch-size", "1", "--window", "00:00-24:00", "--days", "mon")
-    assert {"state": "scheduled", "refused": 1, "pending": 1}.items() <= shown(tool, job).items()
+    assert {"state": "scheduled", outcome: 1, "pending": 1}.items() <= shown(tool, job).items()

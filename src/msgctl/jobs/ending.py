@@ -157,6 +157,8 @@ def error_of(
             after = "To send it, choose another --name."
         return ConditionError(f"The job was cancelled. {summary}", after, reason="cancelled")
     hint = _hint(job, ending, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
+    if job.state == "scheduled" and ending is not None and ending.why is Why.CLOSED:
+        return None  # run-due continues it when the window opens
     if ending is None or ending.why.error is None:
         is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
         if job.unknown or job.sending or (job.refused and is_over):
