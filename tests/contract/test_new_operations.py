@@ -114,6 +114,8 @@ def test_a_list_of_any_form_is_printed_whole(body: Any, service: Service, tool: 
 def test_a_list_is_empty_missing_or_too_long(service: Service, tool: Tool) -> None:
     service.will(respond({"data": []}))
     assert rows(tool("url", "list", "-o", "csv").out) == []
+    service.will(respond({"data": []}))
+    assert tool("url", "list", "-o", "table").code == 0
     service.will(respond({"total": 1}))
     tool("url", "list").refused(1, "it has none of the expected fields (total, data)")
     service.will(respond({"data": [{"urlShort": "s"}] * (MAX_LISTED + 1)}))

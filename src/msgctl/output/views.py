@@ -190,7 +190,9 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
     """Return the verdict on an operation that sends or changes something; empty for an operation that reads."""
     response = result.responses[0]
     operation, rows = response.operation, list(fields.rows_of(response))
-    phone = cell(rows[0].get("phone"))
+    phone = ""
+    if rows:
+        phone = cell(rows[0].get("phone"))
     if operation.verdict:
         number = len(result.responses)
         phones = phone or cell(result.values.get("phone"))

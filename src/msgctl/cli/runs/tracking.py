@@ -60,6 +60,8 @@ class Tracker:
 
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
+        if not self.messages:
+            return
         try:
             poll(self.context, self._check, self.max_wait, INTERVAL)
             self._is_over = True

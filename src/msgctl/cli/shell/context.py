@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from msgctl.sandbox.emulator import Emulator
     from msgctl.store.store import Store
 
-_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|url)\b)(?!.*--help)")
+_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|store|url)\b)(?!.*--help)")
 """The beginning of the commands in hints that depend on the account."""
 MAX_CHECK = 2.0
 """Seconds that a command waits for a store that it does not need."""

@@ -26,7 +26,9 @@ def show(ctx: typer.Context) -> None:
 
 def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
     """Store the value of an option in the `GlobalOptions` of this run; show the help or the version at once."""
-    if value in (None, 0) or ctx.resilient_parsing:  # 0: a counting option that was not given
+    if value in (None, 0):  # 0: a counting option that was not given
+        return
+    if ctx.resilient_parsing and param.name in ("help", "version"):  # a completion
         return
     if param.name == "help":
         show(ctx)

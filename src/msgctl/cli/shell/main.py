@@ -58,6 +58,8 @@ def run(arguments: Sequence[str], context: Context) -> int:
         return code
     why = f"could not be written to standard output: {fault.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
+    if context.job is not None:
+        error = error.with_hint(f"The job is stored. See: msgctl job show {context.job}")
     if context.sent.count:
         error = OutcomeUnknownError(f"The request was sent, but its result {why}", _not_again(context))
     error_code = report(error, context)
