@@ -69,7 +69,7 @@ class Sandbox:
         self.client = served.settings.client
         self.key = served.settings.key
         self.variables = served.variables
-        """The variables with which msgctl uses this sandbox, and a store that belongs to it."""
+        """The variables with which msgctl uses this sandbox, a store that belongs to it, and no stored profile."""
 
     def inbox(self, phone: str | None = None) -> list[ReceivedMessage]:
         """Return the messages that all phones received, or one phone, the newest last."""
@@ -157,7 +157,6 @@ if "pytest" in sys.modules:  # other programs do not need the fixture, and pytes
         """A sandbox as new, with its variables in the environment."""
         msgctl_sandbox_of_session.reset()
         with pytest.MonkeyPatch.context() as patch:
-            patch.delenv("MSGCTL_PROFILE", raising=False)  # with the variables, it would be an error
             for name, value in msgctl_sandbox_of_session.variables.items():
                 patch.setenv(name, value)
             yield msgctl_sandbox_of_session

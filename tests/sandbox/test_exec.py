@@ -20,18 +20,27 @@ OPTIONS = ("--client", "77", "--key", "made-up", "--credits", "5", "--responses"
 
 
 def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) -> None:
-    write_config('default_profile = "main"\n[profiles.main]\nbase_url = "https://service.example/api/v1"\n')
+    write_config(
+        """default_profile = "main"
+        [profiles.main]
+        base_url = "https://service.example/api/v1"
+        client = 1
+        key = "secret-key"
+        """
+    )
     script = f"""
         {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
         {MSGCTL} sandbox reset --yes --json > /dev/null
         {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
         {MSGCTL} balance --json
+        {MSGCTL} -p main sms send 573001234567 -m Hola -n 2> /dev/null
+        echo "$?"
         echo "$MSGCTL_CLIENT $MSGCTL_KEY $MSGCTL_STORE ${{MSGCTL_PROFILE-none}}"
         exit 7
     """
     done = process("sandbox", "exec", *OPTIONS, "--", "sh", "-c", script, env={"MSGCTL_PROFILE": "main"})
-    balance, variables = done.out.splitlines()
-    assert (done.code, done.err, '"balance":"4"' in balance) == (7, "", True)
+    balance, code, variables = done.out.splitlines()
+    assert (done.code, done.err, '"balance":"4"' in balance, code) == (7, "", True, "3")
     client, key, store, profile = variables.split()
     assert (client, key, profile) == ("77", "made-up", "none")
     assert not Path(store).parent.exists()

@@ -12,6 +12,7 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.testing import Sandbox, sandbox
 from support import PATIENCE
+from support.files import write_config
 from support.tool import Outcome, Tool
 
 PHONE = "573001234567"
@@ -39,6 +40,14 @@ def test_a_program_uses_the_account_and_the_faults_of_the_sandbox() -> None:
         served.fault("clear")
         assert [message["phone"] for message in served.inbox(phone=PHONE)] == [PHONE, PHONE]
         assert served.inbox(phone="573009999999") == []
+
+
+def test_a_program_uses_no_profile_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSGCTL_PROFILE", "main")
+    write_config('[profiles.main]\nbase_url = "https://service.example/api/v1"\nclient = 1\nkey = "secret-key"\n')
+    with sandbox() as served:
+        assert send(served).code == 0
+        assert send(served, "-p", "main", "--dry-run").code == 3
 
 
 def test_a_wait_returns_each_message_once() -> None:

@@ -49,8 +49,8 @@ def run_beside(
 ) -> None:
     """Serve a sandbox while a command runs.
 
-    The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY, and uses an empty store, which
-    is deleted at the end. `sandbox exec` exits with the command's exit code.
+    The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY. It uses an empty store, which
+    is deleted at the end, and no stored profile. `sandbox exec` exits with the command's exit code.
     """
     log = log_line if context.options.verbose else (lambda _: None)
     with files.explained("use", Path(tempfile.gettempdir())):
@@ -58,7 +58,7 @@ def run_beside(
     store = Path(folder, "store.sqlite3")
     sandbox = serving.open(context, port, log, store)
     environ = {**context.environ, **sandbox.variables}
-    environ.pop("MSGCTL_PROFILE", None)
+    del environ["MSGCTL_PROFILE"]
     context.stdout.flush()
     with sandbox.in_thread():
         if serving.open_page:

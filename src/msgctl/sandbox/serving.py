@@ -48,14 +48,18 @@ class ServedSandbox:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which msgctl finds the sandbox, and its own store if it has one."""
+        """The variables with which msgctl finds the sandbox, and if it has its own store, uses nothing of the user."""
         variables = {
             "MSGCTL_BASE_URL": self.base_url,
             "MSGCTL_CLIENT": str(self.settings.client),
             "MSGCTL_KEY": self.settings.key,
         }
         if self.settings.store is not None:
-            variables["MSGCTL_STORE"] = str(self.settings.store)
+            variables |= {
+                "MSGCTL_STORE": str(self.settings.store),
+                "MSGCTL_CONFIG": str(self.settings.store.with_name("config.toml")),  # no profile of a real account
+                "MSGCTL_PROFILE": "",
+            }
         return variables
 
     def serve(self) -> None:
