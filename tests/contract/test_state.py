@@ -64,6 +64,23 @@ def test_on_a_terminal_a_watch_shows_each_change_in_a_line(service: Service, too
     assert "trying again" in " ".join(lines)
 
 
+def test_ctrl_c_during_a_wait_reports_the_recipients_and_how_to_see_the_result(service: Service, tool: Tool) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    sent = {"id": "d1", "status": 1, "data": [{"id": "m1", "status": "sent", "phone": "573001234567"}]}
+    service.will(respond(sent))
+    service.always(respond({"id": "m1", "state": "queued"}))
+    command = ("sms", "send", "573001234567", "-m", "Hola", "--wait", "--json")
+    for options in ((), ("--resend-unknown",)):  # the second run prints the first result
+        outcome = tool(*command, "--once", "key", *options, sleep=interrupt)
+        again = "To see the result, run the same command again: it sends nothing."
+        assert (outcome.code, outcome.error["hint"]) == (130, again)
+        recipient = {"phone": "573001234567", "outcome": "accepted", "id": "m1"}
+        assert (outcome.error["nothing_sent"], outcome.error["recipients"]) == (False, [recipient])
+    assert len([request for request in service.received if request.path.endswith("/send-sms")]) == 1
+
+
 def test_ctrl_c_only_ends_the_reading_of_the_states_of_a_job(service: Service, tool: Tool, tmp_path: Path) -> None:
     def interrupt(_: float) -> None:
         raise KeyboardInterrupt

@@ -58,6 +58,7 @@ def send_message(
     key = None
     if options.once is not None:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
+        context.is_once = not options.resend_unknown
     channel = None if options.ignore_optout else request.operation.channel
     result = run(context, request, key=key, channel=channel)
     if isinstance(result, OwnResult) or not wait.wait:
@@ -127,6 +128,7 @@ def _sent_once(context: Context, request: Request, send: Send | None) -> _End | 
             context.warn(f"{error.what}. This is not recorded in the history.")
             send = None
         end = _made(context, request, send, sent_before)
+        _remember(context, request, end.outcomes)
         _store(context, request, send, end)
     except MsgctlError:
         raise
@@ -196,6 +198,12 @@ def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
     error = response.error(request)
     return ServiceResult([response], response.outcomes, request.values, [error] if error else [])
+
+
+def _remember(context: Context, request: Request, outcomes: Sequence[Outcome]) -> None:
+    """Keep the outcomes of a send for the error of an interrupted wait, or of output that cannot be written."""
+    if request.operation.effect is operations.Effect.SENDS:
+        context.recipients = outcomes
 
 
 def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
@@ -320,6 +328,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
         if all(outcome.outcome == REFUSED for outcome in result.outcomes):
             context.sent.add(-1)
+        _remember(context, request, result.outcomes)
         accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
         hint = ""
         if key and key.resend_unknown and accepted:

@@ -5,7 +5,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
 from functools import cached_property, partial
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from msgctl.config.profiles import Credential
     from msgctl.http.client import Client
+    from msgctl.outcomes.outcome import Outcome
     from msgctl.outcomes.words import AddedWords
     from msgctl.output.printer import Printer, Screen
     from msgctl.sandbox.emulator import Emulator
@@ -81,6 +82,10 @@ class Context:
         """The requests that may have sent or changed something; the contexts and clients of a run share it."""
         self.is_replayed = False
         """Whether the result comes from an earlier run with the same key or name."""
+        self.is_once = False
+        """Whether the same command sends nothing again, because of its --once key."""
+        self.recipients: Sequence[Outcome] = ()
+        """The outcomes of the recipients of a single send, once they are known."""
         self.completes_files = False
         """Whether the shell may complete the name of a file here."""
         self.warns_without_store = True

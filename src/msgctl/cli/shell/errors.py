@@ -30,6 +30,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
         error = error.replaced(consequence=context.operation.effect.prevented)
     error = with_word(error, context)
+    error.recipients = error.recipients or context.recipients
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     as_json = context.is_json

@@ -133,4 +133,6 @@ def _not_again(context: Context) -> str | None:
         return "See: msgctl job list"
     if context.operation is None:
         return "Run the command again: it creates no short URL twice."
+    if context.is_once or context.is_replayed:
+        return "To see the result, run the same command again: it sends nothing."
     return NOT_AGAIN.get(context.operation.effect)
