@@ -118,16 +118,15 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
             state = "cancelled"  # a pause does not take a cancel back
         if job.is_running:
             db.change("UPDATE job SET stopping = ? WHERE number = ?", (state, number))
-        else:
-            db.change(
-                """UPDATE job SET owner = NULL, epoch = epoch + 1, state = ?, stopping = NULL, updated = ?
-                WHERE number = ?""",
-                (state, store.now(), number),
-            )
-            results.lose(db, number)
-            if state == "cancelled":
-                results.end_resend(db, jobs.get(store, number))
-        # In the transaction: if the owner then ends the job in another state, the caller asks again.
+            return job  # even if its owner has died meanwhile: it may come back, until the next call ends the job
+        db.change(
+            "UPDATE job SET owner = NULL, epoch = epoch + 1, state = ?, stopping = NULL, updated = ? WHERE number = ?",
+            (state, store.now(), number),
+        )
+        results.lose(db, number)
+        if state == "cancelled":
+            results.end_resend(db, jobs.get(store, number))
+        # In the transaction, because another process may take the job after it.
         return jobs.get(store, number)
 
 
