@@ -94,6 +94,13 @@ def test_requests_that_were_in_flight_belong_to_the_same_wait() -> None:
     assert 11 <= waits.until <= 11.06
 
 
+def test_a_request_that_was_in_flight_prolongs_a_wait_and_never_shortens_it() -> None:
+    waits = Backoff()
+    for retry_after in (2, 30, 5):
+        assert not waits.turned_away(started=9.9, now=10, retry_after=retry_after)
+    assert 40 <= waits.until <= 41.5
+
+
 @pytest.mark.parametrize("retry_after", [None, 0.0])
 def test_waits_become_longer_until_a_message_is_accepted(retry_after: float | None) -> None:
     waits, now = Backoff(), 0.0
