@@ -46,6 +46,16 @@ def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, 
     assert outcome.err.strip("\n").isprintable()
 
 
+def test_a_job_whose_window_closes_during_its_last_request_is_done(service: Service, tool: Tool, home: Path) -> None:
+    def close_the_window(connection: socket.socket) -> None:
+        tool.clock.now += 86_400
+        respond(RECORD, 520)(connection)
+
+    service.will(respond({"status": 7}), close_the_window)
+    job = sent(tool, of_phones(home, ["573001234567"]), "--window", "00:00-24:00", "--days", "mon", code=6)
+    assert {"state": "done", "refused": 1, "due": None}.items() <= shown(tool, job).items()
+
+
 @pytest.mark.parametrize(("status", "outcome"), [(520, "refused"), (500, "unknown")])
 def test_a_job_whose_window_closes_exits_with_0_although_a_recipient_was_not_accepted(
     status: int, outcome: str, service: Service, tool: Tool, home: Path

@@ -112,7 +112,7 @@ class Ending:
 
 def state_after(job: Job, ending: Ending) -> str:
     """Return the state of a job after a run: ``done``, ``scheduled``, ``paused`` or ``cancelled``."""
-    if ending.why is Why.COMPLETE and not job.pending:
+    if ending.why in (Why.COMPLETE, Why.CLOSED) and not job.pending:
         return "done"
     if ending.why is Why.ASKED and job.stopping:
         return job.stopping

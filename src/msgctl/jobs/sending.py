@@ -177,7 +177,7 @@ class Sender:
             self._owned.reconnect(self._unwritten)
         state = state_after(self.job, ending)
         due = self.job.due if state == "scheduled" else None
-        if ending.why is Why.CLOSED:
+        if state == "scheduled" and ending.why is Why.CLOSED:
             now = self._store.clock()
             due = int((self._hours.closed_until(now) or now) * 1000)
         return self._owned.finish(state, due=due, ending=ending.dump()), ending
