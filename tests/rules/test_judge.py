@@ -148,7 +148,7 @@ def test_the_outcome_has_the_field_that_made_it_unknown_and_the_words_that_help(
     parts, document = request("sms send"), parsed(body)
     (entry,) = judge.outcomes_of(parts, 200, document).outcomes
     assert (entry.outcome, entry.doubt) == ("unknown", doubt)
-    assert Response(operations.SEND_SMS, 200, b"", document, parts).missing_words == missing
+    assert Response(operations.SEND_SMS, 200, b"", document, parts, [entry]).missing_words == missing
 
 
 def test_words_of_the_profile_override_the_built_in_lists() -> None:

@@ -79,17 +79,16 @@ class Response:
     def missing_words(self) -> Sequence[str]:
         """The strings that a profile must add as accepted, so that no outcome is unknown; perhaps none."""
         missing: list[str] = []
-        for _ in range(MAX_MISSING + 1):
+        outcomes = self.outcomes
+        while unknown := [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]:
+            doubt = unknown[0].doubt
+            text = doubt and doubt.text_to_add
+            if text is None or text in missing or len(missing) == MAX_MISSING:
+                return []
+            missing.append(text)
             parts = replace(self.parts, added=self.parts.added.plus("accepted", missing))
             outcomes = judge.outcomes_of(parts, self.http_status, self.content).outcomes
-            unknown = [outcome for outcome in outcomes if outcome.outcome == UNKNOWN]
-            if not unknown:
-                return missing
-            doubt = unknown[0].doubt
-            if doubt is None or doubt.text_to_add is None or doubt.text_to_add in missing:
-                break
-            missing.append(doubt.text_to_add)
-        return []
+        return missing
 
     def set_outcomes(self, outcomes: Sequence[Outcome]) -> None:
         """Set the outcomes of the recipients. One that is unknown quotes the response, so that no id is lost."""
@@ -176,7 +175,7 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
     response = Response(request.operation, http_status, body, load_json(body), request.parts(added))
-    response.set_outcomes(judge.outcomes_of(response.parts, http_status, response.content, len(body)).outcomes)
+    response.set_outcomes(judge.outcomes_of(response.parts, http_status, response.content).outcomes)
     return response
 
 
@@ -217,7 +216,7 @@ def _judge(failure: Failure) -> None:
     """Set the outcomes of the response to a send or change."""
     response = failure.response
     status, document, parts = response.http_status, response.content, response.parts
-    judgement = judge.outcomes_of(parts, status, document, len(response.body))
+    judgement = judge.outcomes_of(parts, status, document)
     outcomes = judgement.outcomes
     if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
         raise failure.rate_limited(outcomes) if status == RATE_LIMITED else failure.refused(outcomes)

@@ -57,10 +57,12 @@ EXPLAINED = frozenset({400, 520})
 """HTTP statuses of a refusal, if the response gives a reason."""
 PARTIAL_CONTENT = 206
 """The HTTP status of a part of a response."""
-MAX_READ = 250_000
-"""Maximum size of a response to a send: the characters of its texts, plus two per value. A longer one is unknown."""
-MAX_READ_EACH = 200
-"""Characters of a response that each recipient adds to `MAX_READ`."""
+MAX_READ = 20_000
+"""Maximum size of a response to a send, as `_is_too_long` counts it. A longer one is unknown."""
+MAX_READ_EACH = 500
+"""The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids of its own."""
+VALUE, NEW_TEXT = 10, 50
+"""The size of a value, and of a name or text beside its characters: reading it takes as long as reading these."""
 
 
 class Judgement(NamedTuple):
@@ -70,12 +72,9 @@ class Judgement(NamedTuple):
     is_refused: bool = False
 
 
-def outcomes_of(request: RequestParts, http_status: int, document: Any, size: int = MAX_READ) -> Judgement:
-    """Return the outcome of each recipient of a send or change. ``document`` is None without a complete JSON document.
-
-    ``size`` is the number of bytes of the response. A small response is not checked for its length.
-    """
-    if size >= MAX_READ and _is_too_long(document, request):
+def outcomes_of(request: RequestParts, http_status: int, document: Any) -> Judgement:
+    """Return the outcome of each recipient of a send or change. ``document`` is None if it is not complete JSON."""
+    if _is_too_long(document, request):
         return _unknown(request)
     if http_status in REFUSALS or http_status == RATE_LIMITED:
         is_good = isinstance(document, (dict, list)) and any(
@@ -136,14 +135,21 @@ def _is_good(request: RequestParts, field: ContentField) -> bool:
 
 
 def _is_too_long(document: Any, request: RequestParts) -> bool:
-    """Return whether a response has more text and values than a send can need."""
+    """Return whether a response has more names, texts and values than a send can need.
+
+    A name or text that is repeated, or a value of the request, costs little time, and counts only as a value.
+    A character beyond ASCII counts as its escape, since some decompose into several words.
+    """
     left = MAX_READ + MAX_READ_EACH * len(request.phones)
+    known = set(request.echoes)
     for value in values(document):
-        left -= 2
-        if isinstance(value, str) and value not in request.echoes:
-            left -= len(value)
-        if left < 0:
-            return True
+        left -= VALUE
+        for text in value if isinstance(value, dict) else (value,):
+            if isinstance(text, str) and text not in known:
+                known.add(text)
+                left -= NEW_TEXT + len(ascii(words.cut(text)))
+            if left < 0:
+                return True
     return False
 
 

@@ -7,8 +7,11 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +22,7 @@ from msgctl import operations as ops
 from msgctl.http.request import build
 from support.request_lines import Line
 from support.service import Service, raw, respond
-from support.tool import Outcome
+from support.tool import Outcome, Tool
 
 MIB = 2**20
 MAX_COMMAND = 256 * MIB
@@ -82,15 +85,18 @@ UNREADABLE = {
 """The commands that cannot read a body of the largest size: it has too many values, levels or messages."""
 
 
-def run_all(lines: Sequence[tuple[Sequence[str], bool]]) -> tuple[list[Outcome], int]:
-    """Run command lines, each on a screen or not; return their outcomes and the peak of the memory in bytes."""
+def run_all(lines: Sequence[tuple[Sequence[str], bool]], seconds: int = MAX_SECONDS) -> tuple[list[Outcome], int]:
+    """Run command lines, each on a screen or not; return their outcomes and the peak of the memory in bytes.
+
+    ``seconds`` limits their processor time.
+    """
     done = subprocess.run(
         [sys.executable, "-c", RUN],
-        input=json.dumps([MAX_SECONDS, lines]),
+        input=json.dumps([seconds, lines]),
         capture_output=True,
         text=True,
         check=False,
-        timeout=4 * MAX_SECONDS,
+        timeout=4 * seconds,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "PYTHONPATH": str(Path(msgctl.__file__).parents[1])},
     )
@@ -158,3 +164,68 @@ def test_64_large_responses_at_the_same_time_take_little_memory(name: str, serve
     assert outcome.code == 6, outcome.err
     assert len(server.received) > SIXTY_FOUR / 2
     assert peak < MAX_JOB
+
+
+ONE_RECORD: dict[str, Any] = {"status": 1, "id": "m100001"}
+NAMES = dict.fromkeys((f"k{number:x}" for number in range(20_000)), 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        (dict(islice(NAMES.items(), 300)), 0),
+        (dict(islice(NAMES.items(), 400)), 5),
+        (NAMES, 5),
+        ({"more": [1] * 1_900}, 0),
+        ({"more": [1] * 2_100}, 5),
+        ({"more": [*NAMES][:300]}, 0),
+        ({"more": [*NAMES][:400]}, 5),
+        ({"more": ["x" * 3_900 + str(number) for number in range(5)]}, 0),
+        ({"more": ["x" * 3_900 + str(number) for number in range(6)]}, 5),
+        ({"more": ["é" * 3_900]}, 0),
+        ({"more": ["é" * 3_900, "è" * 3_900]}, 5),
+        ({"sms": TEXT, "message": [TEXT] * 10}, 0),  # a text of the request may be repeated
+    ],
+    ids=range(12),
+)
+def test_a_response_with_more_names_and_texts_than_a_send_needs_is_unknown(
+    more: dict[str, Any], code: int, service: Service, tool: Tool
+) -> None:
+    service.always(respond({**ONE_RECORD, **more}))
+    outcome = tool("sms", "send", PHONES[0], *LONG, "--quiet", "--json")
+    assert outcome.code == code, outcome.err
+
+
+@pytest.mark.parametrize("status", [401, 429])
+def test_a_refusal_with_more_names_than_a_send_needs_is_unknown(status: int, service: Service, tool: Tool) -> None:
+    service.always(respond(NAMES, status))
+    assert tool("sms", "send", PHONES[0], *LONG, "--quiet", "--json").code == 5
+
+
+def test_a_response_about_a_thousand_recipients_is_read(service: Service, tool: Tool, tmp_path: Path) -> None:
+    phones = [str(573_000_000_000 + number) for number in range(1_000)]
+    file = tmp_path / "people.csv"
+    file.write_text("phone\n" + "\n".join(phones))
+    usual = {"status": "Enviado", "credits": "1", "country": "CO", "operator": "Móvil", "segments": 1, "sms": "Hola"}
+    data = [
+        {
+            **usual,
+            "id": str(uuid.uuid4()),
+            "reference": str(uuid.uuid4()),
+            "date": f"2026-09-21T{phone}",
+            "phone": phone,
+        }
+        for phone in phones
+    ]
+    service.always(respond({**ONE_RECORD, "data": data}))
+    options = ("--yes", "--quiet", "--json", "--batch-size", "1000")
+    assert tool("sms", "bulk", str(file), "-m", "Hola", *options).code == 0
+
+
+def test_64_responses_of_many_names_take_little_time(server: Service, tmp_path: Path) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text("phone\n" + "\n".join(PHONES[:SIXTY_FOUR]))
+    server.always(respond({"status": "zza", "state": "zzb", "msg": "zzc", "message": "zzd", **NAMES}))
+    options = ("--yes", "--quiet", "--json", "--batch-size", "1", "--concurrency", str(SIXTY_FOUR))
+    [outcome], _ = run_all([(("sms", "bulk", str(file), "-m", "Hola", *options), False)], seconds=20)
+    assert outcome.code == 6, outcome.err
