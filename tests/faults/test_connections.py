@@ -6,8 +6,10 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, NoReturn
 
+import httpx
 import pytest
 import trustme
 from httpcore._backends.sync import SyncStream
@@ -153,6 +155,12 @@ def test_a_response_may_have_exactly_as_many_bytes_as_its_request_allows(keeper:
             assert (response.body == largest, response.fault) == (True, "")
             response = client.fetch(allowed)
         assert response.fault == f"it is over {allowed.max_response:,} bytes"
+
+
+def test_a_body_of_small_chunks_without_end_is_read_until_the_time_limit() -> None:
+    endless = httpx.MockTransport(lambda _: httpx.Response(200, content=repeat(b"x")))
+    response = transport.exchange(endless, httpx.Request("GET", URL), 0.05, max_response=20 * 2**20)
+    assert (response.is_late, response.fault) == (True, "no whole response came within 0.05 seconds")
 
 
 @pytest.mark.parametrize(("errno", "tries"), [(socket.EAI_AGAIN, 3), (socket.EAI_NONAME, 1)])

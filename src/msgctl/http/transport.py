@@ -137,6 +137,8 @@ def exchange(
     try:
         for chunk in response.iter_raw():  # not decompressed
             body += chunk
+            if time.monotonic() > end:  # the connection checks it only when it reads thousands of small chunks
+                raise httpx.ReadTimeout("the rest of the response takes too long")
             if large_body and len(body) > LARGE:
                 large_body.take(end - time.monotonic())
             if len(body) > max_response:
