@@ -57,7 +57,7 @@ MAX_FIELDS = 1000
 FORM_TYPE = "application/x-www-form-urlencoded"
 JSON_TYPE = "application/json"
 
-WHERE = {Place.QUERY: "in the query string", Place.FORM: "in the form body", Place.JSON: "in the JSON body"}
+WHERE = {Place.QUERY: "in the query string", Place.FORM: "in the form body", Place.JSON: "in the body"}
 
 
 class SandboxRequest(NamedTuple):
