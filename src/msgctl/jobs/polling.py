@@ -15,7 +15,7 @@ from msgctl.errors import ConditionError, Interrupted, MsgctlError, ResponseDeta
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import delivery
-from msgctl.outcomes.delivery import is_certainly_open, is_final, reaches
+from msgctl.outcomes.delivery import is_final, reaches
 from msgctl.outcomes.words import AddedWords
 from msgctl.text import shorten
 
@@ -216,7 +216,7 @@ def not_reached(
 
     ``ended`` and ``unread`` are the beginning of a sentence about messages that ended in another state, or whose state
     could not be read because of ``failure``; ``late`` and ``without_id`` are messages. ``states`` are the states that
-    the words of a profile could make final; the error suggests a word for the first one that may mean a delivery.
+    the words of a profile could make final.
     """
     parts = [ended] if ended else []
     if late:
@@ -231,6 +231,6 @@ def not_reached(
         "; ".join(parts),
         hint,
         reason="not_delivered" if is_undelivered else "state_not_reached",
-        word=("delivered", [state for state in states if not is_certainly_open(state)][:1]),
+        word=("delivered", states[:1]),
         details=failure.details if failure else details,
     )

@@ -43,13 +43,6 @@ def is_final(state: str, added: AddedWords) -> bool:
     return classify(state, added) is not Delivery.ON_ITS_WAY
 
 
-def is_certainly_open(state: str) -> bool:
-    """Return whether known words mean that the message has not arrived: "sent", "delivered to the operator"."""
-    text = tokenize(state)
-    is_waiting = words.ON_ITS_WAY.among(text.words) or words.NOT_A_DELIVERY.among(text.words)
-    return (is_waiting and text.is_all(words.GOOD)) or text.is_all(words.ERROR, words.OPEN)
-
-
 def reaches(state: str, goal: str, added: AddedWords) -> bool:
     """Return whether a message in a state has reached a goal, "sent" or "delivered"."""
     if classify(state, added) is Delivery.DELIVERED:

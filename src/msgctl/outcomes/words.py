@@ -44,23 +44,18 @@ class WordList:
 
 _ACCEPTED = """
     ok success successful successfully exito exitoso exitosamente correctamente satisfactoriamente sucesso accepted
-    acceptd aceptado aceito reenviado direcionado routed processed procesado created creado criado received recibido
-    recebido realizado done added
-    """
-_ON_ITS_WAY = """
-    queued enqueued enqueud queue encolado cola fila sent sending enviado enviando enviara submitted submitd transmitted
-    transmitido dispatched despachado buffered enroute staged transit transito scheduled programado agendado pending
-    pendiente pendente waiting processing procesando proceso processando processamento progress initiated iniciado
-    started ringing calling llamando marcando aguardando
+    acceptd aceptado aceito queued enqueued enqueud queue encolado cola fila sent sending enviado enviando enviara
+    reenviado direcionado submitted submitd transmitted transmitido dispatched despachado buffered enroute staged
+    routed transit transito scheduled programado agendado pending pendiente pendente waiting processed processing
+    procesado procesando proceso processando processamento progress created creado criado initiated iniciado started
+    received recibido recebido realizado ringing calling llamando marcando done aguardando added
     """
 _DELIVERED = """
     delivered delivrd entregado entregue read leido lido seen visto visualizado answered contestado atendido completed
     complete completado
     """
-GOOD = WordList(_ACCEPTED + _ON_ITS_WAY + _DELIVERED)
+GOOD = WordList(_ACCEPTED + _DELIVERED)
 """Words of a request that was accepted; a delivered message was accepted, too."""
-ON_ITS_WAY = WordList(_ON_ITS_WAY)
-"""Words of a message that was accepted and has not arrived. The others, such as "received", may mean that it has."""
 DELIVERED = WordList(_DELIVERED)
 """Words of a message that arrived, or of a call that was answered."""
 VERIFIED = WordList(
