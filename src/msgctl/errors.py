@@ -74,7 +74,7 @@ REASONS = {
     "unreadable": "1: the response to a read makes no sense",
     "refused": "1: the service refused the request",
     "invalid_phone": "2: a phone number is not valid",
-    "invalid_file": "2: a file contains a row that cannot be sent",
+    "invalid_file": "2: a file is missing, cannot be read, or contains a row that cannot be sent",
     "opted_out": "2: a recipient has opted out",
     "repeats": "2: every recipient has already got the message",
     "key_reused": "2: the --once key or the --name belongs to another message or other recipients",

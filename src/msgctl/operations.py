@@ -140,7 +140,7 @@ class Operation(NamedTuple):
 
     @property
     def channel(self) -> str:
-        """How its messages reach people, one of `CHANNELS` for an operation that sends messages."""
+        """How its messages reach people, one of `CHANNELS`; for a code and other operations, its group of commands."""
         return self.name.split()[0]
 
     def field(self, name: str) -> Field:

@@ -63,7 +63,7 @@ FIELDS = ("check", "status", "found", "fix")
 
 
 class NotCheckedError(Exception):
-    """A check was skipped, because an earlier check that it needs has failed."""
+    """A check was skipped: an earlier check that it needs has failed, or this run makes no request to a service."""
 
 
 class Machine:

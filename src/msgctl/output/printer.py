@@ -1,4 +1,4 @@
-"""Print results: as a table, JSON, csv, tsv or JSON Lines. Nothing else writes to standard output."""
+"""Print results: as a table, JSON, csv, tsv or JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results that commands return. One place prints them (`msgctl.cli.shell.main.run`), in the requested format.
+"""The results that commands return. `msgctl.cli.shell.main` prints them in the requested format.
 
 They are named tuples, because every run defines them, and a dataclass takes seven times as long to define.
 """

@@ -13,7 +13,7 @@ from msgctl.sandbox.service import respond
 
 
 class SandboxTransport(httpx.BaseTransport):
-    """Makes requests to an emulator. It uses the same request extensions as msgctl's transport to a server."""
+    """Makes requests to an emulator. Of the request extensions of msgctl's other transport, it uses ``sent``."""
 
     def __init__(self, emulator: Emulator, sleep: Callable[[float], None] = time.sleep) -> None:
         self._emulator = emulator

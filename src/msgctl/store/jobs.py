@@ -1,4 +1,4 @@
-"""Jobs: create, publish, find, list, change and remove them. A single send is a job without an ID."""
+"""Jobs: create, publish, find and list them. A single send is a job without an ID."""
 
 from __future__ import annotations
 

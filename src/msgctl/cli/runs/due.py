@@ -72,7 +72,7 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
 def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context]:
     """Yield a context for each store of this machine: the store of this run, and the stores of other profiles.
 
-    Add the errors of profiles that cannot be used and have a store, because nobody would send its jobs.
+    Add the error of a profile that has a store and cannot be used: its jobs would not be sent.
     """
     known = {str(context.store_place)}
     yield context
