@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -150,13 +150,18 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     place, target = shlex.quote(without_password(str(old))), shlex.quote(without_password(str(new)))
     fix = f"Move them before you send anything:\nMSGCTL_STORE={place} msgctl store move --to {target}"
     if not isinstance(new, Path) or new.exists():
-        with suppress(*STORE_ERRORS), closing(open_store(new, timeout=timeout, is_moving=True)) as store:
-            if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
-                return
-            if move.mark_of(store.db) is None and not move.is_empty(store.db):
-                fix = "The new store is not empty, so they cannot be moved."
-                if contents.optouts:
-                    fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
+        try:
+            with closing(open_store(new, timeout=timeout, is_moving=True)) as store:
+                if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
+                    return
+                if move.mark_of(store.db) is None and not move.is_empty(store.db):
+                    fix = "The new store is not empty, so they cannot be moved."
+                    if contents.optouts:
+                        fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
+        except STORE_ERRORS as error:
+            context.warn(f"The new store cannot be used now: {error.what}.")
+            if contents.optouts:
+                fix += f"\nIf that store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
     context.warn(
         f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
         f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"
