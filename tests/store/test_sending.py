@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -118,6 +119,30 @@ def test_a_long_job_is_read_in_parts_and_no_recipient_is_skipped_or_repeated(sto
         lines += [line for intent in intents for line in intent.lines]
     assert sorted(lines) == [*range(1, 5_001)]
     assert max(sizes) == MAX_PAGE
+
+
+def test_a_batch_leaves_out_a_limited_number_of_people_and_a_job_stops_in_between(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msgctl.store.queue.MAX_LEFT_OUT", 10)
+    phones = [phone(each) for each in range(100)]
+    people.add_optouts(store, [(each, "sms") for each in phones[1:-1]])
+    job, commit = published(store, phones).number, store.db.commit
+    excluded = [0]
+
+    def commit_and_ask_to_stop() -> None:
+        commit()
+        excluded.append(store.db.value("SELECT excluded FROM job"))
+        if excluded[-1] and not any(excluded[:-1]):
+            store.db.change("UPDATE job SET stopping = 'paused'")
+
+    store.db.commit = commit_and_ask_to_stop  # type: ignore[method-assign]
+    paused = send(store, job, tmp_path / "sends")
+    assert (paused.state, paused.accepted, 1 < paused.pending < 99) == ("paused", 1, True)
+    done = send(store, job, tmp_path / "sends")
+    assert (done.state, done.accepted, done.excluded) == ("done", 2, 98)
+    assert max(after - before for before, after in pairwise(excluded)) < 50
+    assert arrived(tmp_path / "sends") == {phones[0]: 1, phones[-1]: 1}
 
 
 def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]) -> None:

@@ -7,8 +7,9 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. The transaction fails if the epoch has changed. It stores the outcomes of earlier requests, makes requests
    that were certainly not sent pending again, reads the next recipients, leaves out people who must not get the
-   message, and stores an intent for each sender that waits. In a slow store, it stores a few more intents, which the
-   senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
+   message, and stores an intent for each sender that waits. After a few thousand people who are left out, the next
+   batch continues, so that other processes get their turn. In a slow store, a batch stores a few more intents, which
+   the senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends the request once, less than a second
    after the opt-outs and the epoch were read. So nothing wrong is sent after an opt-out, a take-over, or a delay of the
    machine or the disk. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent
@@ -54,7 +55,7 @@ from msgctl.store import results
 from msgctl.store.batches import LostJobError, OwnedJob
 from msgctl.store.jobs import Job
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
-from msgctl.store.store import Store, boot_time
+from msgctl.store.store import PAUSE, Store, boot_time
 
 MAX_TOGETHER = 20
 """Maximum threads that share one commit. With more, all would wait for the last one and then send at once."""
@@ -378,6 +379,9 @@ class Sender:
             in_flight = sum(len(intent.lines) for intent in (*self._in_flight.values(), *intents))
             size = min(size, self._canary - self._sent_to - in_flight)
         upcoming = self._owned.upcoming(max(size, 1))
+        if upcoming is None and self._owned.must_continue:
+            self._timeout = PAUSE
+            return 0
         if upcoming is None:
             self._is_done = not intents
             self._timeout = KEEP_ALIVE

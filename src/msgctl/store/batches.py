@@ -135,10 +135,15 @@ class OwnedJob:
         with self._db.transaction(self.job.account):
             results.record_late(self._db, self.job.number, [outcome for outcome in outcomes if outcome.rows])
 
+    @property
+    def must_continue(self) -> bool:
+        """Whether this batch has left out so many people that only the next one reads the recipients after them."""
+        return self._queue.is_full
+
     def upcoming(self, size: int) -> tuple[int, int] | None:
         """Return how many recipients the next request may have (at most ``size``), and the segments of each.
 
-        Return None if no recipient is pending.
+        Return None if no recipient is pending, or if the next batch `must_continue`.
         """
         rows = self._queue.next(size)
         if not rows:
@@ -146,7 +151,7 @@ class OwnedJob:
         return len(rows), self._queue.content(rows[0].content).cost
 
     def intend(self, size: int) -> Intent | None:
-        """Store and return the intent of the next request (at most ``size`` recipients); None if nothing is pending."""
+        """Store and return the intent of the next request, with at most ``size`` recipients; or None as `upcoming`."""
         rows = self._queue.next(size)
         if not rows:
             return None

@@ -15,6 +15,8 @@ from msgctl.store.store import Store, boot_time
 
 MAX_PAGE = 1000
 """Maximum recipients that are read together."""
+MAX_LEFT_OUT = 2000
+"""People after whom a transaction ends, because it leaves out so many that other processes must get their turn."""
 CONTENTS_TOGETHER = 100
 """Messages that are read together; each has up to 64 KiB."""
 OPTED_OUT = "opted out"
@@ -118,6 +120,7 @@ class Queue:
             self._limits, self.attempt = replace(limits, again=True), job.attempt
         self.checked = float("inf")
         self.changes: Counter[str] = Counter()
+        self._left_out = 0
         self._page: list[tuple[PendingRecipient, Exclusion | None]] = []
         self._read_to = self._position
         # At least one recipient for each request, or as many as the last batch used. One more shows whether the next
@@ -128,8 +131,16 @@ class Queue:
         """Continue from an earlier recipient, who is pending again. Called before `next`."""
         self._read_to = self._position = min(self._position, (content, line - 1))
 
+    @property
+    def is_full(self) -> bool:
+        """Whether this transaction has left out so many people that only the next one reads further."""
+        return self._left_out >= MAX_LEFT_OUT
+
     def next(self, size: int) -> list[PendingRecipient]:
-        """Return the next recipients of one message, at most ``size``; empty if no recipient is pending."""
+        """Return the next recipients of one message, at most ``size``.
+
+        It is empty if no recipient is pending, or if the transaction `is_full`.
+        """
         while True:
             group: list[PendingRecipient] = []
             for row, left_out in self._page:
@@ -140,9 +151,9 @@ class Queue:
                 group.append(row)
                 if len(group) == size:
                     return group
-            if not self._read():
-                if not group:
-                    self._pass(len(self._page))
+            if not group:  # now, so that the page does not grow
+                self._pass(len(self._page))
+            if self.is_full or not self._read():
                 return group
 
     def take(self, row: PendingRecipient) -> None:
@@ -179,6 +190,7 @@ class Queue:
         job = self._job
         reasons, checked = exclusions(self._store, job.number, job.account, self._limits, rows, self._digest)
         self.checked = min(self.checked, checked)
+        self._left_out += len(reasons)
         self._page += [(row, reasons.get(row.line)) for row in rows]
         return True
 

@@ -18,7 +18,7 @@ KEEP = 90 * 86_400_000
 SLICE = 1000
 """Maximum rows that are deleted in one transaction, so that other processes can write in between."""
 PAUSE = 0.004
-"""Seconds between two transactions of an import or a removal."""
+"""Seconds between two transactions of an import, a removal, or a job that leaves out many people."""
 CLOCK_INTERVAL = 300.0
 """Seconds after which a job reads the clock of a server again."""
 
