@@ -20,7 +20,7 @@ from msgctl.store.batches import OwnedJob
 from msgctl.store.database import Database
 from msgctl.store.jobs import Job
 from msgctl.store.postgresql import PostgreSQL
-from msgctl.store.results import NEWEST, Charges, RequestOutcome, add_to_counts, charges
+from msgctl.store.results import Charges, RequestOutcome, add_to_counts, charges
 from msgctl.store.store import Store
 from support.postgres import Cluster
 
@@ -87,6 +87,7 @@ def _free_is_free(store: Store, job: int) -> Charges:
 
 
 _real_load, _real_delete, _real_stop = Settings.load, removal._delete, owners.ask_to_stop
+_real_selected = owners._selected
 
 FAULTS = {
     "no fence": ("msgctl.store.batches.OwnedJob._fence", _no_fence),
@@ -123,7 +124,7 @@ FAULTS = {
     "a removal keeps the rows": ("msgctl.store.removal._delete", lambda *_, **__: None),
     "a resend reaches everyone": (
         "msgctl.store.owners._selected",
-        lambda *_: (f"FROM result WHERE job = ? AND {NEWEST}", []),
+        lambda store, number, *_: _real_selected(store, number, ("accepted", "refused", "unknown", "excluded"), None),
     ),
     "names are ignored": ("msgctl.store.jobs.named", lambda *_: None),
 }

@@ -225,6 +225,12 @@ def test_a_damaged_file_is_not_changed_and_not_used_as_a_new_store(file: Path, d
     assert file.read_bytes() == content
 
 
+def test_a_statement_that_sqlite_refuses_is_a_bug_and_not_damage(file: Path) -> None:
+    with closing(open_store(file)) as store, pytest.raises(ConfigurationError, match="because of a bug") as error:
+        store.db.change("UPDATE optout SET time = missing(time)")
+    assert (error.value.reason, error.value.hint) == ("configuration", "Please report it.")
+
+
 def test_a_network_file_system_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = f"21 1 8:1 / / rw - ext4 /dev/sda rw\n22 21 0:40 / {file.parent} rw shared:1 - nfs4 server:/home rw\n"
     mounts += f"23 21 0:41 / /{'another' * 30} rw - ext4 /dev/sdb rw\n"

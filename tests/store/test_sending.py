@@ -24,8 +24,10 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.ending import Ending, Why, state_after
+from msgctl.jobs.report import Report, selected
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
+from msgctl.outcomes.words import NO_WORDS
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.database import Row
@@ -43,6 +45,10 @@ from support.tool import Tool
 
 def outcomes(store: Store, number: int) -> dict[str | None, str]:
     return {each.phone: each.outcome for each in recipients.report(store, number)}
+
+
+def is_delivered(state: str | None) -> bool:
+    return state == "delivered"
 
 
 def test_recipients_of_one_message_share_requests(store: Store) -> None:
@@ -401,7 +407,7 @@ def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None
     people.add_optouts(store, [(LUIS, people.ALL)])
     assert sent(store, job.number) == [ANA]  # repeats do not apply to a resend
     assert outcomes(store, job.number) == {ANA: "accepted", LUIS: "unknown", EVA: "accepted"}
-    assert owners.resend(store, job.number, [], ["delivered"]) == 0
+    assert owners.resend(store, job.number, [], is_delivered) == 0
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS, EVA], 0) == {ANA: 1, LUIS: 1, EVA: 1}
 
 
@@ -446,10 +452,32 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.learn_states(store, "another", [("dispatch-1", None, "failed")])
     assert results.state_counts(store, job.number) == {"delivered": 1, None: 1}
-    assert [each.phone for each in recipients.report(store, job.number, states=["delivered"])] == [ANA]
-    assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"], states=[])] == []
+    assert [each.phone for each in recipients.report(store, job.number, has_state=is_delivered)] == [ANA]
+    assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"])] == []
     sending.finish("done")
-    assert owners.resendable(store, job.number, [], ["delivered"]).recipients == 1
+    assert owners.resendable(store, job.number, [], is_delivered).recipients == 1
+
+
+def test_a_job_may_have_more_delivery_states_than_a_statement_may_have_values(store: Store) -> None:
+    job = published(store, [phone(each) for each in range(1_100)])
+    sent(store, job.number)
+    store.db.change("UPDATE job SET settings = ?", (SETTINGS.dump(),))
+    store.db.change("UPDATE result SET state = 'failed at 10:' || line WHERE line <= 1050")
+    rows, numbers = store.db.rows, [0]
+
+    def counted(statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        numbers.append(len(values))
+        return rows(statement, values)
+
+    store.db.rows = counted  # type: ignore[method-assign]
+    report = Report(store, jobs.get(store, job.number), NO_WORDS, ["undelivered"])
+    assert len([*report]) == 1_050
+    assert max(numbers) < 1_000
+    selection = selected(["undelivered"], NO_WORDS)
+    assert owners.resendable(store, job.number, *selection) == (1_050, 1_050, 1)
+    assert owners.resend(store, job.number, *selection, expected=1_050) == 1_050
+    assert max(numbers) < 1_000
+    results.check_counts(store, jobs.get(store, job.number))
 
 
 def test_people_excluded_from_a_repeated_import_are_found_while_its_job_may_send_to_them(store: Store) -> None:

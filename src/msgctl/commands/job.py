@@ -263,8 +263,8 @@ def resend(
     running.check_account(context, job)
     owners.check_not_cancelled(job, only)
     store = context.store
-    outcomes, states = selected(store, job.number, [only], context.words_of(job.profile))
-    chosen = owners.resendable(store, job.number, outcomes, states)
+    outcomes, has_state = selected([only], context.words_of(job.profile))
+    chosen = owners.resendable(store, job.number, outcomes, has_state)
     count = chosen.recipients
     if not count:
         context.note(f'Job "{job.reference}" has no {only} recipients; nothing was sent.')
@@ -276,7 +276,7 @@ def resend(
     risk = " Some people may get it twice." if only == "unknown" else ""
     question = f"Resend the message to {plural(count, f'{only} recipient')}{cost}?{risk}"
     prompts.confirm(context, question, "nothing was sent")
-    owners.resend(store, job.number, outcomes, states, expected=count)
+    owners.resend(store, job.number, outcomes, has_state, expected=count)
     return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
 
 

@@ -18,6 +18,7 @@ from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.queue import OPTED_OUT, REPEATED
 from msgctl.store.recipients import Reported
+from msgctl.store.results import HasState
 from msgctl.store.store import Store
 from msgctl.text import timestamp
 
@@ -132,13 +133,12 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
     return replace(summary(job), states=states, exclusions=exclusions, words=words)
 
 
-def selected(store: Store, job: int, only: Collection[str], words: AddedWords) -> tuple[list[str], list[str]]:
-    """Return the outcomes and the delivery states that select recipients; ``only`` may contain `DELIVERIES`."""
+def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:
+    """Return what selects recipients: outcomes and delivery states; ``only`` may contain `DELIVERIES`."""
     outcomes = [name for name in only if name in OUTCOMES]
-    wanted = {name for name in only if name in DELIVERIES}
-    if not wanted:
-        return outcomes, []
-    return outcomes, [state or "" for state in results.state_counts(store, job) if _delivery(state, words) in wanted]
+    if not {*only}.intersection(DELIVERIES):
+        return outcomes, None
+    return outcomes, lambda state: _delivery(state, words) in only
 
 
 def _delivery(state: str | None, words: AddedWords) -> str:
@@ -171,14 +171,13 @@ class Report:
         return map(self._row, self._recipients())
 
     def _recipients(self) -> Iterator[Reported]:
-        outcomes: Sequence[str] = ()
-        states: Sequence[str] = ()
-        if self._only:
-            outcomes, states = selected(self._store, self._job.number, self._only, self._words)
-            if not (outcomes or states):
-                return iter(())
-        is_running = self._job.is_running
-        return recipients.report(self._store, self._job.number, outcomes=outcomes, states=states, is_running=is_running)
+        outcomes, has_state = selected(self._only, self._words)
+        return recipients.report(
+            *(self._store, self._job.number),
+            outcomes=outcomes,
+            has_state=has_state,
+            is_running=self._job.is_running,
+        )
 
     def _row(self, recipient: Reported) -> dict[str, Any]:
         own = cells_of(recipient.columns, len(self.columns) - len(COLUMNS))

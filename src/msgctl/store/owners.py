@@ -6,6 +6,7 @@ epoch, so a process that has lost its job writes and sends nothing more (see `ms
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -15,9 +16,9 @@ from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
 from msgctl.store.jobs import Job
-from msgctl.store.results import NEWEST
+from msgctl.store.results import NEWEST, HasState
 from msgctl.store.schema import ENDED
-from msgctl.store.store import Store
+from msgctl.store.store import Store, pages
 from msgctl.text import clean
 
 
@@ -134,33 +135,33 @@ def resend(
     store: Store,
     number: int,
     outcomes: Collection[str],
-    states: Collection[str] = (),
+    has_state: HasState | None = None,
     *,
     expected: int | None = None,
 ) -> int:
     """Fix the recipients of a resend, and return how many there are. They are pending in another attempt.
 
-    ``outcomes`` and ``states`` select them by their last attempt, as in `recipients.report`. ``expected`` is the number
-    in the question that the user has confirmed. Raises UsageError if an earlier resend has not ended, or if the number
-    has changed, and ConditionError if the job is running.
+    ``outcomes`` and ``has_state`` select them by their last attempt, as in `recipients.report`. ``expected`` is the
+    number in the question that the user has confirmed. Raises UsageError if an earlier resend has not ended, or if the
+    number has changed, and ConditionError if the job is running.
     """
     db = store.db
     with _changing(store, number) as job:
         _check_resend(job)
         results.lose(db, number)
-        condition, values = _selected(outcomes, states)
-        earlier: dict[str, int] = dict(
-            db.rows(f"SELECT outcome, count(*) {condition} GROUP BY outcome", (number, *values))
-        )
-        count = sum(earlier.values())
+        earlier: Counter[str] = Counter()
+        columns = ("job", "line", "attempt", "content", "phone", "time", "request", "outcome")
+        for attempts in _selected(store, number, outcomes, has_state):
+            earlier.update([last.outcome for last in attempts])
+            rows = [
+                (number, last.line, job.attempt + 1, last.content, last.phone, store.now(), 0, "pending")
+                for last in attempts
+            ]
+            db.fill("result", columns, rows)
+        count = earlier.total()
         if expected is not None and count != expected:
             raise UsageError("The recipients of the resend have changed since the question", "Run the command again.")
         if count:
-            db.change(
-                f"""INSERT INTO result (job, line, attempt, content, phone, time, request, outcome)
-                SELECT job, line, ?, content, phone, ?, 0, 'pending' {condition}""",
-                (job.attempt + 1, store.now(), number, *values),
-            )
             moved = ", ".join(f"{outcome} = {outcome} - {earlier[outcome]}" for outcome in earlier)
             db.change(
                 f"""UPDATE job SET attempt = attempt + 1, is_resending = 1, pending = pending + ?, {moved},
@@ -189,29 +190,39 @@ class Resendable(NamedTuple):
     least: int
 
 
-def resendable(store: Store, number: int, outcomes: Collection[str], states: Collection[str] = ()) -> Resendable:
+def resendable(store: Store, number: int, outcomes: Collection[str], has_state: HasState | None = None) -> Resendable:
     """Return the recipients that a resend would have now. Raises the errors of `resend`."""
     _check_resend(jobs.get(store, number))
-    condition, values = _selected(outcomes, states)
-    cost = "(SELECT cost FROM content WHERE content.job = result.job AND content.number = result.content)"
-    sums = f"SELECT count(*), coalesce(sum({cost}), 0), coalesce(min({cost}), 0)"
-    (row,) = store.db.rows(f"{sums} {condition}", (number, *values))
-    return Resendable(*map(int, row))
+    costs: Counter[int] = Counter()
+    for attempts in _selected(store, number, outcomes, has_state):
+        costs.update([last.cost for last in attempts])
+    segments = sum(cost * recipients for cost, recipients in costs.items())
+    return Resendable(costs.total(), segments, min(costs, default=0))
 
 
-def _selected(outcomes: Collection[str], states: Collection[str]) -> tuple[str, list[str]]:
-    """Return the end of a query for last attempts, and its values after the number of the job."""
-    wanted = [*outcomes, *(["sending"] if "unknown" in outcomes else [])]
-    conditions = []
-    if wanted:
-        conditions.append(f"outcome {any_of(wanted)}")
-    if states:
-        conditions.append(f"(outcome = 'accepted' AND coalesce(state, '') {any_of(states)})")
-        wanted += states
-    return (
-        f"FROM result WHERE job = ? AND ({' OR '.join(conditions) or '1 = 0'}) AND {NEWEST}",
-        wanted,
-    )
+class _LastAttempt(NamedTuple):
+    line: int
+    outcome: str
+    state: str | None
+    content: int
+    phone: str | None
+    cost: int
+
+
+def _selected(
+    store: Store, number: int, outcomes: Collection[str], has_state: HasState | None
+) -> Iterator[list[_LastAttempt]]:
+    """Yield the last attempts of the selected recipients by line, at most 1,000 together."""
+    wanted = {*outcomes}
+    if "unknown" in wanted:
+        wanted.add("sending")
+    read = {*wanted, "accepted"} if has_state else wanted
+    query = f"""SELECT line, outcome, state, result.content, phone, coalesce(cost, 0) FROM result
+        LEFT JOIN content ON content.job = result.job AND content.number = result.content
+        WHERE result.job = ? AND outcome {any_of(read)} AND {NEWEST} AND line > ? ORDER BY line LIMIT ?"""
+    for page in pages(store, query, (number, *read), (0,)):
+        attempts = map(_LastAttempt._make, page)
+        yield [last for last in attempts if last.outcome in wanted or (has_state and has_state(last.state))]
 
 
 def change_settings(store: Store, number: int, settings: str) -> None:

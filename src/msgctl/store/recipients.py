@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgctl.store.database import any_of, chunks, plain
 from msgctl.store.jobs import import_lost
+from msgctl.store.results import HasState
 from msgctl.store.store import PAUSE, Store, pages
 
 
@@ -169,30 +170,27 @@ def report(
     job: int,
     *,
     outcomes: Collection[str] = (),
-    states: Collection[str] = (),
+    has_state: HasState | None = None,
     is_running: bool = False,
 ) -> Iterator[Reported]:
     """Yield the recipients of a job by line, 1,000 at a time, without an open cursor.
 
-    ``outcomes`` select recipients, and ``states`` select accepted recipients. A request in flight is ``pending`` while
-    the job is running, otherwise ``unknown``.
+    ``outcomes`` select recipients, and ``has_state`` selects accepted recipients. A request in flight is ``pending``
+    while the job is running, otherwise ``unknown``.
     """
     in_flight = "pending" if is_running else "unknown"
-    values: list[str] = []
-    conditions = []
-    if outcomes:
-        wanted = {*outcomes}
-        if in_flight in wanted:
-            wanted.add("sending")
-        conditions.append(f"coalesce(recipient.outcome, result.outcome, 'pending') {any_of(wanted)}")
-        values += wanted
-    if states:
-        conditions.append(f"(result.outcome = 'accepted' AND coalesce(result.state, '') {any_of(states)})")
-        values += states
-    condition = f"AND ({' OR '.join(conditions)})" if conditions else ""
-    for page in pages(store, _REPORT.format(condition=condition), (job, *values), (0,)):
+    wanted = {*outcomes}
+    if in_flight in wanted:
+        wanted.add("sending")
+    read = {*wanted, "accepted"} if has_state else wanted
+    condition = ""
+    if read:
+        condition = f"AND coalesce(recipient.outcome, result.outcome, 'pending') {any_of(read)}"
+    for page in pages(store, _REPORT.format(condition=condition), (job, *read), (0,)):
         for row in page:
             recipient = Reported(*row)
+            if has_state and recipient.outcome not in wanted and not has_state(recipient.state):
+                continue
             if recipient.outcome == "sending":
                 recipient.outcome = in_flight
             yield recipient

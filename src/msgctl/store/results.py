@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgctl.errors import MsgctlError
@@ -318,6 +318,12 @@ def charges(store: Store, job: int) -> Charges:
 
 
 # --- delivery states
+
+HasState = Callable[[str | None], bool]
+"""Whether an accepted message is selected, by its delivery state.
+
+A statement cannot do this: if states contain a time, a job has as many states as messages.
+"""
 
 
 class Sent(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import secrets
 import shlex
 import sqlite3
@@ -37,6 +38,7 @@ USER_VERSION = 60
 LOG_CHECKS = 20
 PAGES_TOGETHER = 500
 """Unused pages that are returned to the file system in one transaction."""
+_MISSING = re.compile("no such (table|column)|has no column")
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -232,8 +234,13 @@ class SQLite(Database):
                 return StoreNotReachedError(f"Another program is using the store {self.place}", "Try again later.")
             case sqlite3.SQLITE_NOTADB:
                 return self.damaged("it is not a database")
-            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_ERROR | sqlite3.SQLITE_CONSTRAINT:
+            case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_CONSTRAINT:
                 return self.damaged(str(error))
+            case sqlite3.SQLITE_ERROR if _MISSING.search(str(error)):
+                return self.damaged(str(error))
+            case sqlite3.SQLITE_ERROR:
+                what = f"msgctl cannot use the store {self.place} because of a bug: {error}"
+                return unusable(what, "Please report it.")
             case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:  # a full disk or quota
                 hint = files.MAKE_ROOM
             case _:
