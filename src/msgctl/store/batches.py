@@ -137,7 +137,7 @@ class OwnedJob:
 
     @property
     def must_continue(self) -> bool:
-        """Whether this batch has left out so many people that only the next one reads the recipients after them."""
+        """Whether this batch has left out its maximum of people. The next batch reads the recipients after them."""
         return self._queue.is_full
 
     def upcoming(self, size: int) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from msgctl.store.store import Store, boot_time
 MAX_PAGE = 1000
 """Maximum recipients that are read together."""
 MAX_LEFT_OUT = 2000
-"""People after whom a transaction ends, because it leaves out so many that other processes must get their turn."""
+"""People whom a transaction leaves out before it ends, so that other processes get their turn."""
 CONTENTS_TOGETHER = 100
 """Messages that are read together; each has up to 64 KiB."""
 OPTED_OUT = "opted out"
@@ -133,7 +133,7 @@ class Queue:
 
     @property
     def is_full(self) -> bool:
-        """Whether this transaction has left out so many people that only the next one reads further."""
+        """Whether this transaction has left out its maximum of people. The next one reads further."""
         return self._left_out >= MAX_LEFT_OUT
 
     def next(self, size: int) -> list[PendingRecipient]:
