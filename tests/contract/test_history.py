@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import sqlite3
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_a_result_is_stored_although_old_keys_cannot_be_deleted(service: Service
             db.execute("CREATE TRIGGER IF NOT EXISTS kept BEFORE DELETE ON once BEGIN SELECT RAISE(ABORT, 'kept'); END")
     assert tool(*SEND, "--once", "new", "--json").code == 0
     assert len(service.received) == 2
+
+
+def test_a_key_that_0_3_0_stored_repeats_its_result(service: Service, tool: Tool, home: Path) -> None:
+    service.will(respond(SENDS["sms send"].record))
+    assert tool("sms", "send", PHONE, "-m", "v1", "--once", "key", "--country-code", "CO").code == 0
+    message = b'["sms send", {"country-code": null, "phone": ["%s"], "sms": "v1"}]' % PHONE.encode()  # as 0.3.0 did
+    with closing(sqlite3.connect(home / "state" / "msgctl" / "store.sqlite3")) as db:
+        assert db.execute("SELECT digest FROM once").fetchall() == [(sha256(message).digest(),)]
 
 
 def test_a_result_that_cannot_be_recorded_is_printed(service: Service, tool: Tool, home: Path) -> None:

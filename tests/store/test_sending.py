@@ -703,6 +703,17 @@ def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_en
     assert len(later) == 3  # the transaction that failed, and two at the end: the outcomes, and the job's state
 
 
+def test_a_request_that_msgctl_cannot_judge_is_unknown_and_the_job_ends(store: Store, tmp_path: Path) -> None:
+    class BrokenClient(FakeClient):
+        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
+            super().send(request, timeout=timeout, may_send=may_send)
+            return cast(Response, None)
+
+    arrivals = tmp_path / "sends"
+    job = send(store, new_job(store, 4), arrivals, connect=lambda: cast(Client, BrokenClient(arrivals)))
+    assert (job.unknown, job.pending) == (4, 0)
+
+
 def test_requests_whose_commit_was_lost_are_not_sent_and_end_as_pending(location: str, tmp_path: Path) -> None:
     arrivals = tmp_path / "sends"
     with closing(open_store(location)) as store:
