@@ -80,7 +80,7 @@ def test_a_workbook_with_an_attribute_of_400_megabytes_is_refused_at_once() -> N
     code += "print(r.getrusage(r.RUSAGE_SELF).ru_maxrss // 1024)"
     done = subprocess.run([sys.executable, "-c", code], input=content, stdout=PIPE, check=True)
     error, size = done.stdout.splitlines()
-    assert b"has a tag or cell of more than 4 MiB" in error
+    assert b"has a tag or cell larger than the limit of 4 MiB" in error
     assert int(size) < 256
 
 

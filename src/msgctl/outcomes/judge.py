@@ -61,6 +61,8 @@ MAX_READ = 20_000
 """Maximum size of a response to a send, as `_is_too_long` counts it. A longer one is unknown."""
 MAX_READ_EACH = 500
 """The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids of its own."""
+UNREAD = 12
+"""Characters at the end of a long text, which is not read, that count as one."""
 VALUE, NEW_TEXT = 10, 50
 """The size of a value, and of a name or text beside its characters: reading it takes as long as reading these."""
 
@@ -147,7 +149,8 @@ def _is_too_long(document: Any, request: RequestParts) -> bool:
         for text in value if isinstance(value, dict) else (value,):
             if isinstance(text, str) and text not in known:
                 known.add(text)
-                left -= NEW_TEXT + len(ascii(words.cut(text)))
+                read = words.cut(text)
+                left -= NEW_TEXT + len(ascii(read)) + (len(text) - len(read)) // UNREAD
             if left < 0:
                 return True
     return False
