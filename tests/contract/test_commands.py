@@ -187,9 +187,11 @@ def decoded(shape: str, text: str) -> Any:
     return document
 
 
-def test_a_program_gets_the_shape_of_json_and_the_columns_that_are_described(program: Program, home: Path) -> None:
+def test_a_program_gets_the_shape_of_json_and_the_columns_that_are_described(
+    program: Program, home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     assert ALL.keys() - FIRST.keys() == {"sandbox serve", "sandbox exec"}
-    kept = Path(shutil.copytree(home, home.with_name("kept")))
+    kept = shutil.copytree(home, tmp_path_factory.mktemp("kept"), dirs_exist_ok=True)
     for name, example in FIRST.items():
         for options in (["--json"], ["-o", "tsv"]):
             if (name, options) == ("api", ["-o", "tsv"]):

@@ -498,7 +498,7 @@ def main() -> None:
         worker.join()
         verdicts = verdicts_in(folder)
         unchanged = [verdict for name, verdict in verdicts.items() if name.endswith(f": {UNCHANGED}")]
-        assert unchanged == ["survived"], f"tests fail without a mutant: {folder / 'log'}"
+        assert unchanged == ["survived"], f"tests fail without a mutant: {unchanged}; see {folder / 'log'}"
         found |= verdicts
     print(f"{len(sample)} of {len(places)} places")
     missed = report(sample, found)

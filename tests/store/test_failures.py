@@ -445,6 +445,7 @@ def test_a_role_that_prepares_the_schema_meanwhile_does_not_become_its_owner(
 def test_a_database_that_is_read_only_or_not_utf8_is_refused(postgres: Cluster) -> None:
     database = f"{postgres.database}_latin1"
     postgres.admin(
+        f"DROP DATABASE IF EXISTS {database}",
         f"CREATE DATABASE {database} OWNER {USER} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
         database="postgres",
     )
