@@ -141,14 +141,8 @@ def _not_accepted(job: Job) -> list[str]:
     return [f"{number:,} {name}" for name, number in numbers.items() if number]
 
 
-def error_of(
-    job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool
-) -> MsgctlError | None:
-    """Return the error of a run that has ended; None for exit code 0.
-
-    ``has_refused_request`` means that a request to several people was refused as a whole. ``is_refused_again`` means
-    that all refused recipients had been refused before the resend, too.
-    """
+def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
+    """Return the error of a run that has ended; None for exit code 0."""
     summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
         rest = f"msgctl job report {job.typed} --only pending --save rest.csv"
@@ -156,7 +150,7 @@ def error_of(
         if not job.requests:
             after = "To send it, choose another --name."
         return ConditionError(f"The job was cancelled. {summary}", after, reason="cancelled")
-    hint = _hint(job, ending, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
+    hint = _hint(job, ending)
     if job.state == "scheduled" and ending is not None and ending.why is Why.CLOSED:
         return None  # run-due continues it when the window opens
     if ending is None or ending.why.error is None:
@@ -176,7 +170,7 @@ def error_of(
     return error
 
 
-def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refused_again: bool) -> str:
+def _hint(job: Job, ending: Ending | None) -> str:
     """Return the next steps after an error."""
     resume = resume_hint(job)
     if job.state == "scheduled":
@@ -186,11 +180,8 @@ def _hint(job: Job, ending: Ending | None, *, has_refused_request: bool, is_refu
     hints = [ending.hint if ending else "", resume if job.pending else ""]
     if job.refused:
         hints.append(f"See why they were refused: msgctl job report {job.typed} --only refused")
-        resend = f"msgctl job resend {job.typed} --only refused"
-        if has_refused_request and not is_refused_again:
-            hints.append(f"The service refused whole requests, perhaps for one number. Resend one by one: {resend}")
-        elif not is_refused_again:
-            hints.append(f"Resend to refused recipients: {resend}")
+        # The service may have refused a whole request for one of its numbers.
+        hints.append(f"Resend to refused recipients, one request each: msgctl job resend {job.typed} --only refused")
     if job.unknown:
         hints.append(f"List recipients with unknown outcome: msgctl job report {job.typed} --only unknown")
     return "\n".join(filter(None, hints))

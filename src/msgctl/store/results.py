@@ -179,21 +179,6 @@ def was_refused(store: Store, job: Job) -> bool:
     return store.db.row(query, (job.number, job.attempt)) is not None
 
 
-def has_first_refusal(store: Store, job: int) -> bool:
-    """Return whether a recipient was refused in the last attempt, but in no earlier one."""
-    query = f"""SELECT 1 FROM result WHERE job = ? AND outcome = 'refused' AND {NEWEST} AND NOT EXISTS
-        (SELECT 1 FROM result AS earlier WHERE earlier.job = result.job AND earlier.line = result.line
-        AND earlier.attempt < result.attempt AND earlier.outcome = 'refused') LIMIT 1"""
-    return store.db.row(query, (job,)) is not None
-
-
-def has_refused_request(store: Store, job: int) -> bool:
-    """Return whether the service refused a whole request with several recipients, and they have no later attempt."""
-    query = f"""SELECT 1 FROM result WHERE job = ? AND request > 0 AND {NEWEST} GROUP BY request
-        HAVING count(*) > 1 AND min(outcome) = 'refused' AND max(outcome) = 'refused' LIMIT 1"""
-    return store.db.row(query, (job,)) is not None
-
-
 def lose(db: Database, job: int) -> None:
     """Mark all requests in flight as unknown: no process waits for their responses. Called in a transaction."""
     lost = db.change(

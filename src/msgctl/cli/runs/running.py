@@ -88,18 +88,9 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
             raise
     error = None
     if not (is_resent and job.requests == earlier_requests):
-        error = _error(context, job, how, is_stored=is_stored)
+        error = ending.error_of(job, how)
     _note_end(context, job, how)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
-
-
-def _error(context: Context, job: Job, how: Ending | None, *, is_stored: bool = True) -> MsgctlError | None:
-    """Return the error of a run of a job that ended in this way; None for exit code 0."""
-    has_refused_request = is_refused_again = False
-    if is_stored and job.refused:
-        has_refused_request = job.refused > 1 and results.has_refused_request(context.store, job.number)
-        is_refused_again = job.attempt > 1 and not results.has_first_refusal(context.store, job.number)
-    return ending.error_of(job, how, has_refused_request=has_refused_request, is_refused_again=is_refused_again)
 
 
 def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
@@ -171,7 +162,7 @@ def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
     """Return the result of an earlier run of a job, which ended in this way, with its error."""
     error = None
     if job.state != "scheduled":
-        error = _error(context, job, how)
+        error = ending.error_of(job, how)
     context.is_replayed = True
     if job.accepted or job.unknown or job.sending:
         context.sent.add(1)
@@ -204,7 +195,7 @@ def pause_late(context: Context, job: Job) -> OwnResult:
         "too_late",
     )
     job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=how.dump())
-    return result(context, job, _error(context, job, how), Layout.JOB_RUN)
+    return result(context, job, ending.error_of(job, how), Layout.JOB_RUN)
 
 
 def _note_due(context: Context, job: Job) -> None:
