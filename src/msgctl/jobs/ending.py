@@ -111,11 +111,9 @@ class Ending:
 
 
 def state_after(job: Job, ending: Ending) -> str:
-    """Return the state of a job after a run: ``done``, ``scheduled``, ``paused`` or ``cancelled``."""
+    """Return the state of a job after a run, unless another process asks for one: done, scheduled or paused."""
     if ending.why in (Why.COMPLETE, Why.CLOSED) and not job.pending:
         return "done"
-    if ending.why is Why.ASKED and job.stopping:
-        return job.stopping
     is_scheduled = job.state == "scheduled" and ending.why.stays_scheduled
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 

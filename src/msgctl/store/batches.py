@@ -192,15 +192,18 @@ class OwnedJob:
             raise
 
     def finish(self, state: str, *, due: int | None = None, ending: str = "") -> Job:
-        """Release the job and set its state (``paused``, ``scheduled``, ``cancelled`` or ``done``); ``ending`` is JSON.
+        """Release the job and set its state (``paused``, ``scheduled`` or ``done``); ``ending`` is JSON.
 
-        Requests that are still in flight become unknown. For ``done``, check that every recipient has a result. Raises
-        LostJobError.
+        A job that is not done gets the state that another process has asked for. Requests that are still in flight
+        become unknown. For ``done``, check that every recipient has a result. Raises LostJobError.
         """
         db, number = self._db, self.job.number
         with db.transaction(self.job.account):
             self._fence()
             results.lose(db, number)
+            stopping = jobs.get(self._store, number).stopping
+            if stopping and state != "done":
+                state, due = stopping, None
             if self.job.is_resending and (state in ENDED or not results.is_pending(db, number, self.job.attempt)):
                 results.end_resend(db, jobs.get(self._store, number))
             if state == "done":
