@@ -47,8 +47,7 @@ def _make_directory(path: Path) -> None:
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
-        if not path.is_dir():
-            raise
+        pass  # if it is not a directory, opening a file in it fails
     else:
         try:
             sync(path.parent)

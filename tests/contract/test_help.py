@@ -8,6 +8,7 @@ import re
 import pytest
 
 from msgctl.cli.shell.tree import PARTS, children_of
+from msgctl.reference.manual import part
 from support.tool import Tool
 from support.tree import COMMANDS, NODES, Node
 
@@ -119,9 +120,15 @@ def test_a_terminal_may_be_narrower_than_the_indentation(
 
 
 def test_help_shows_pages_of_the_manual(tool: Tool) -> None:
-    text = tool("help", "exit-codes").out
+    pages = {name: tool("help", name).out for name in ("config", "exit-codes", "guarantees", "recipes", "security")}
+    text = pages["exit-codes"]
     assert max(map(len, text.splitlines())) <= 80
-    assert re.search(r"^5, outcome_unknown$", text, re.MULTILINE)
-    assert "%include" not in "".join(tool("help", topic).out for topic in ("config", "guarantees", "security"))
+    assert "\n5, outcome_unknown\n    The request was sent, but no conclusive response" in text
+    assert "\n\nREASONS\n\nThe reason of an error" in text
+    assert "\nA job sends only in its window.\n    Condition: The clock is right" in pages["guarantees"]
+    assert re.search("^- .+\n  [^- ].+\n- ", pages["recipes"], re.MULTILINE)
+    examples = [line for line in part("recipes").split("\n") if line.startswith("    ")]
+    assert [line for line in pages["recipes"].split("\n") if line.startswith("    ")] == examples
+    assert "%include" not in "".join(pages.values())
     assert tool("help", "sms", "send", "--json").document["commands"][0]["name"] == "sms send"
     tool("help", "sandbx").refused(2, 'Unknown command "sandbx"', "Did you mean msgctl sandbox?")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import trustme
@@ -145,6 +147,21 @@ def test_a_send_is_not_retried_after_its_request_was_sent(tls_service: Service, 
     tls_service.hang_up(1)
     tls_service.will(drop)
     assert tool(*SMS.line).code == 5
+    assert (tls_service.connections, len(tls_service.received)) == (2, 1)
+
+
+def test_a_send_that_tls_could_not_write_is_retried_and_arrives_once(
+    tls_service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = ssl.SSLSocket.send
+
+    def fail(*_: object) -> NoReturn:
+        monkeypatch.setattr(ssl.SSLSocket, "send", send)
+        raise BrokenPipeError
+
+    monkeypatch.setattr(ssl.SSLSocket, "send", fail)
+    tls_service.will(respond(SMS.record))
+    assert tool(*SMS.line).code == 0
     assert (tls_service.connections, len(tls_service.received)) == (2, 1)
 
 

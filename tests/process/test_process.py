@@ -29,7 +29,7 @@ from support.tool import Outcome, Tool, process, started
 
 MSGCTL = f"{shlex.quote(sys.executable)} -m msgctl"
 RECORD = SENDS["sms send"].record
-SEND = f"sms send {PHONE} -m Hola"
+SEND = f"sms send {PHONE} --message Hola"
 LONG = {
     **RECORD,
     "data": [{"id": "m1", "status": "sent", "credits": 1, "sms": "x" * 90_000, "phone": PHONE}],

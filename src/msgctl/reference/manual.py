@@ -110,8 +110,7 @@ def for_terminal(text: str, width: int) -> str:
                     add(term)
                     add(explanation, "    ", "    ")
         else:
-            for paragraph in block.lstrip("# ").split("\\\n"):
-                add(paragraph)
+            add(block.lstrip("# "))
         lines.append("")
     return "\n".join(lines)
 

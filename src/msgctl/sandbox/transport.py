@@ -40,8 +40,8 @@ class SandboxTransport(httpx.BaseTransport):
             raise httpx.RemoteProtocolError("The sandbox closed the connection")
         if response.closing:
             return httpx.Response(response.status, headers=response.all_headers, content=_truncated(response.body))
-        body = b"" if request.method == "HEAD" else response.body
-        return httpx.Response(response.status, headers=response.all_headers, stream=httpx.ByteStream(body))
+        stream = httpx.ByteStream(response.body)
+        return httpx.Response(response.status, headers=response.all_headers, stream=stream)
 
 
 def _truncated(body: bytes) -> Iterator[bytes]:
