@@ -235,7 +235,7 @@ def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shel
 def test_the_job_of_every_night_is_created_once_and_sent_by_cron_without_mail(shell: Shell) -> None:
     (night,) = crontab("A JOB EVERY NIGHT")
     script = recipe("A JOB EVERY NIGHT").rpartition("30 2")[0]
-    shell.run("mv today.csv night.csv")
+    shell.run("mv today.csv night.csv; echo '12,Wrong' >> night.csv")
     shell.run(f"cat > night.sh << 'END'\n{script}END")
     shell.program("date", "echo 2026-12-01")
     assert [shell.run(line, "sh") for line in (night, night, RUN_DUE)] == [(0, "")] * 3
@@ -244,6 +244,10 @@ def test_the_job_of_every_night_is_created_once_and_sent_by_cron_without_mail(sh
     shell.program("date", "echo 2026-12-02")
     assert [shell.run(night, "sh") for _ in range(2)] == [(0, "")] * 2
     assert shell.run(PHONES)[1] == "phone\n573001234567\n"
+    shell.program("date", "echo 2026-12-03")
+    shell.unreachable()
+    code, printed = shell.run(night, "sh")
+    assert (code, printed.count("slept")) == (4, 3)
 
 
 def test_the_alarm_for_jobs_reports_a_paused_job_and_a_store_that_cannot_be_used(shell: Shell) -> None:

@@ -58,7 +58,13 @@ def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_systemd_accepts_the_units_and_finds_them_hardened(tmp_path: Path) -> None:
     units = write_units(tmp_path)
-    assert [unit.name for unit in units] == ["msgctl-run-due.service", "msgctl-run-due.timer", "msgctl-alarm@.service"]
+    assert [unit.name for unit in units] == [
+        "msgctl-run-due.service",
+        "msgctl-run-due.timer",
+        "msgctl-alarm@.service",
+        "msgctl-check.service",
+        "msgctl-check.timer",
+    ]
     checked = analyze("verify", *units)
     assert (checked.returncode, checked.stderr) == (0, "")
     for unit in units:
@@ -76,12 +82,15 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Shell, tmp_path: Path) -> None:
     (problems,), (prometheus,), (nagios,) = blocks("MONITORING"), blocks("Prometheus"), blocks("Nagios")
+    check = blocks("SYSTEMD")[4].replace("\\\n", "").replace("/usr/local/bin/", "")
+    check = " && ".join(re.findall("^ExecStart=(.*)", check, re.MULTILINE))
     prometheus = prometheus.replace("/var/lib/prometheus/node-exporter/", "") + "cat msgctl.prom"
     program("jq")
     (tmp_path / "list.csv").write_text("phone\n573001234567\n573007654321\n", encoding="utf-8")
     with sandbox() as service:
         shell.variables |= {**service.variables, "MSGCTL_STORE": str(tmp_path / "store.sqlite3")}
         assert shell.run(nagios, "sh") == (0, "OK: 1000 credits | credits=1000;;100:\n")
+        assert shell.run(check, "sh")[0] == 0
         shell.run("msgctl sms bulk list.csv -m One --at 23:59 --yes")
         with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as db, db:
             db.execute("UPDATE job SET due = due - 2 * 86400000")
@@ -91,6 +100,8 @@ def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Sh
         paused, overdue = "1 paused job with 1 pending recipient", "1 job is overdue"
         printed = shell.run(problems, "sh")[1]
         assert [line.partition(":")[0] for line in printed.splitlines()] == [paused, overdue]
+        code, printed = shell.run(check, "sh")
+        assert (code, paused in printed) == (1, True)
         code, printed = shell.run(nagios, "sh")
         assert (code, printed.startswith(f"WARNING: {paused}"), "| credits=997;;100:" in printed) == (1, True, True)
         metrics = shell.run(prometheus, "sh")[1].splitlines()

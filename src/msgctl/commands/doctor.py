@@ -190,7 +190,7 @@ def check_run_due(machine: Machine) -> Finding | None:
     found = f"{_overdue(late or overdue)}: no `msgctl job run-due` has sent {them}"
     if late:
         return Finding(found, "warning", "Run it from cron every minute.")
-    return Finding(f"{found} yet")
+    return Finding(f"{found} yet; after {MAX_DELAY // 60_000} minutes, this is a warning")
 
 
 def _overdue(overdue: list[Job]) -> str:

@@ -36,9 +36,9 @@ def usage(
 ) -> OwnResult:
     """Show messages and credits by day, month, country and more.
 
-    Only accepted messages are counted: single sends, recipients of jobs and verification messages. With -p, only
-    messages of that profile. Days and months are in the profile's time zone, or else this machine's. Messages that
-    `job remove` and `history clear` delete are not counted.
+    Only accepted messages are counted: single sends, recipients of jobs and verification messages. The credits are the
+    charges in all responses. With -p, only messages of that profile. Days and months are in the profile's time zone, or
+    else this machine's. Messages that `job remove` and `history clear` delete are not counted.
     """
     columns = (by, "messages", "credits")
     context.check_fields(columns)
