@@ -24,7 +24,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.ending import Ending, Why, state_after
-from msgctl.jobs.report import Report, selected
+from msgctl.jobs.report import report_rows, selected
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
 from msgctl.outcomes.words import NO_WORDS
@@ -470,7 +470,7 @@ def test_a_job_may_have_more_delivery_states_than_a_statement_may_have_values(st
         return rows(statement, values)
 
     store.db.rows = counted  # type: ignore[method-assign]
-    report = Report(store, jobs.get(store, job.number), NO_WORDS, ["undelivered"])
+    report = report_rows(store, jobs.get(store, job.number), NO_WORDS, ["undelivered"])
     assert len([*report]) == 1_050
     assert max(numbers) < 1_000
     selection = selected(["undelivered"], NO_WORDS)

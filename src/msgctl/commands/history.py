@@ -1,6 +1,6 @@
 """`msgctl history`: the messages in the store, and their results."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from msgctl.cli.shell.options import OptionGroup, date_option, number_option, sa
 from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
-from msgctl.output.result import Document, Format, Layout, OwnResult, TextResult
+from msgctl.output.result import Document, Format, Layout, OwnResult, StoredRows, TextResult
 from msgctl.phones import with_country
 from msgctl.store import history as entries
 from msgctl.store import people
@@ -112,9 +112,9 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if listing.job is not None:
         filters["job"] = job_named(context, listing.job).number
     document = _document_for_people if is_table else _document
-    documents: Sequence[Document] | _Documents
+    documents: Sequence[Document] | StoredRows
     if most is None:
-        documents = _Documents(lambda: entries.all_entries(context.store, **filters), document)
+        documents = StoredRows(lambda: map(document, entries.all_entries(context.store, **filters)))
     else:
         newest = entries.entries(context.store, most + 1, **filters)
         if len(newest) > most and listing.limit is None:
@@ -131,20 +131,6 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
         if optouts and not is_table:
             context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)
-
-
-class _Documents:
-    """Entries as documents. Each iteration reads the store again, so that a million are not in memory together."""
-
-    def __init__(self, read: Callable[[], Iterator[Entry]], document: Callable[[Entry], Document]) -> None:
-        self._read = read
-        self._document = document
-
-    def __bool__(self) -> bool:
-        return next(self._read(), None) is not None
-
-    def __iter__(self) -> Iterator[Document]:
-        return map(self._document, self._read())
 
 
 def _document(entry: Entry) -> dict[str, Any]:

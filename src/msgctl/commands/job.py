@@ -36,12 +36,13 @@ from msgctl.jobs.report import (
     LIST_FIELDS,
     OUTCOMES,
     UNDELIVERED,
-    Report,
+    report_rows,
     selected,
     summary,
+    with_columns_of_file,
 )
 from msgctl.jobs.settings import OPTIONS, Settings
-from msgctl.output.result import Layout, OwnResult, RawResult
+from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
 from msgctl.store import jobs, owners
 from msgctl.store.jobs import Job
 from msgctl.store.owners import Resendable
@@ -182,11 +183,12 @@ def report(
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.resolve(context)
     words = context.words_of(job.profile)
-    listing = Report(context.store, job, words, wanted)
-    context.check_fields(listing.columns)
+    columns = with_columns_of_file(COLUMNS, Settings.shown(job.settings).columns)
+    context.check_fields(columns)
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f'Job "{job.reference}" has no {kind}recipients'
-    return OwnResult(listing, listing.columns, Layout.REPORT, words=words, empty=empty, save=save)
+    listing = StoredRows(lambda: report_rows(context.store, job, words, wanted))
+    return OwnResult(listing, columns, Layout.REPORT, words=words, empty=empty, save=save)
 
 
 @command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Exclusion, Limits
+from msgctl.store.queue import Limits
 from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
 from msgctl.text import plural, timestamp
@@ -136,36 +135,20 @@ class Plan:
 ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
 
 
-class PlannedRows:
-    """Every row of the file of a new job, in the order of the file, with the outcome that it would have now.
-
-    The outcome of a row to send is ``pending``. Each iteration reads the store again.
-    """
-
-    def __init__(self, store: Store, job: int, account: str, settings: Settings, limits: Limits) -> None:
-        self._store = store
-        self._job = job
-        self._account = account
-        self._settings = settings
-        self._limits = limits
-        self.columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        rows = with_exclusions(self._store, self._job, self._account, self._limits)
-        return itertools.starmap(self._document, rows)
-
-    def _document(self, row: FileRow, exclusion: Exclusion | None) -> dict[str, Any]:
+def planned_rows(store: Store, job: int, account: str, settings: Settings, limits: Limits) -> Iterator[dict[str, Any]]:
+    """Yield every row of the file of a new job with the outcome that it would have now, ``pending`` if it is sent."""
+    columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
+    for row, exclusion in with_exclusions(store, job, account, limits):
         outcome, reason = row.outcome or "pending", row.reason
         if exclusion is not None:
             outcome, reason = "excluded", exclusion.reason
         segments = message = None
-        if row.outcome is None and self._settings.performs.channel == "sms":
+        if row.outcome is None and settings.performs.channel == "sms":
             segments = row.cost
         if row.parameters is not None:
-            message = content_as_text(self._settings.fixed, row.parameters)
-        own = cells_of(row.columns, len(self._settings.columns))
-        values = (row.line, row.phone, outcome, reason, segments, message, *own)
-        return dict(zip(self.columns, values, strict=True))
+            message = content_as_text(settings.fixed, row.parameters)
+        own = cells_of(row.columns, len(settings.columns))
+        yield dict(zip(columns, (row.line, row.phone, outcome, reason, segments, message, *own), strict=True))
 
 
 def _described(row: FileRow) -> dict[str, Any]:

@@ -148,50 +148,24 @@ def _delivery(state: str | None, words: AddedWords) -> str:
     return DELIVERED if classify(state, words) is Delivery.DELIVERED else UNDELIVERED
 
 
-class Report:
-    """Every row of the file with its outcome, in the order of the file; each iteration reads the store again.
-
-    ``only`` limits it to some of `OUTCOMES` and `DELIVERIES`.
-    """
-
-    def __init__(self, store: Store, job: Job, words: AddedWords, only: Collection[str] = ()) -> None:
-        self._store = store
-        self._job = job
-        self._words = words
-        self._only = only
-        settings = Settings.shown(job.settings)
-        self._fixed = settings.fixed
-        self.columns = with_columns_of_file(COLUMNS, settings.columns)
-
-    def __bool__(self) -> bool:
-        """Return whether there are any rows."""
-        return next(self._recipients(), None) is not None
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self._row, self._recipients())
-
-    def _recipients(self) -> Iterator[Reported]:
-        outcomes, has_state = selected(self._only, self._words)
-        return recipients.report(
-            *(self._store, self._job.number),
-            outcomes=outcomes,
-            has_state=has_state,
-            is_running=self._job.is_running,
-        )
-
-    def _row(self, recipient: Reported) -> dict[str, Any]:
-        own = cells_of(recipient.columns, len(self.columns) - len(COLUMNS))
+def report_rows(store: Store, job: Job, words: AddedWords, only: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+    """Yield every row of the file with its outcome; ``only`` limits them to some of `OUTCOMES` and `DELIVERIES`."""
+    settings = Settings.shown(job.settings)
+    columns = with_columns_of_file(COLUMNS, settings.columns)
+    outcomes, has_state = selected(only, words)
+    chosen = recipients.report(store, job.number, outcomes=outcomes, has_state=has_state, is_running=job.is_running)
+    for recipient in chosen:
         time = message = None
         if recipient.time is not None:
             time = timestamp(recipient.time / 1000)
         if recipient.parameters is not None:
-            message = content_as_text(self._fixed, recipient.parameters)
+            message = content_as_text(settings.fixed, recipient.parameters)
         values = (
             *(recipient.line, recipient.phone, recipient.outcome, time, recipient.id, recipient.status),
             *(recipient.state, as_credits(recipient.credits), _error(recipient), message),
-            *own,
+            *cells_of(recipient.columns, len(settings.columns)),
         )
-        return dict(zip(self.columns, values, strict=True))
+        yield dict(zip(columns, values, strict=True))
 
 
 def cells_of(columns: str | None, number: int) -> list[str | None]:

@@ -173,7 +173,7 @@ class Printer:
         rows = [documents] if isinstance(documents, Mapping) else documents
         if result.layout is Layout.REQUEST:
             self._rows(result.columns, map(fields.flat, rows))
-        elif not result.failures or rows:  # a list that could not be read is not an empty list
+        elif not result.failures or rows != []:  # a list that could not be read is not an empty list
             self._rows(self._chosen or result.columns, rows)
 
     def _rows(self, columns: Sequence[str], documents: Iterable[Document]) -> None:

@@ -5,7 +5,7 @@ They are named tuples, because every run defines them, and a dataclass takes sev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum, auto
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -28,6 +28,19 @@ class Documented(Protocol):
 
 
 Item = Document | Documented
+
+
+class StoredRows:
+    """Rows of the store. Each iteration reads them again, so that a million are not in memory together."""
+
+    def __init__(self, read: Callable[[], Iterator[Document]]) -> None:
+        self._read = read
+
+    def __bool__(self) -> bool:
+        return next(self._read(), None) is not None
+
+    def __iter__(self) -> Iterator[Document]:
+        return self._read()
 
 
 class Format(StrEnum):

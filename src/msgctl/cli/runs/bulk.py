@@ -26,8 +26,8 @@ from msgctl.http.request import Value, build
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
-from msgctl.jobs.plan import PLAN_FIELDS, Plan, PlannedRows
-from msgctl.jobs.report import JOB_FIELDS
+from msgctl.jobs.plan import PLAN_FIELDS, ROW_COLUMNS, Plan, planned_rows
+from msgctl.jobs.report import JOB_FIELDS, with_columns_of_file
 from msgctl.jobs.schedule import parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
@@ -39,7 +39,7 @@ from msgctl.lists.rows import Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
-from msgctl.output.result import Format, Layout, OwnResult, Result
+from msgctl.output.result import Format, Layout, OwnResult, Result, StoredRows
 from msgctl.store import jobs, owners, people, recipients, removal
 from msgctl.store.jobs import Job
 from msgctl.store.schema import ENDED
@@ -293,8 +293,9 @@ class Bulk:
             plan = replace(plan, balance=self._balance())
         self._note(plan, importer, is_refused=fault is not None)
         if self._lists_rows:
-            planned = PlannedRows(context.store, number, context.profile.account, self._settings, limits)
-            return self._rows(planned, plan, fault)
+            account = context.profile.account
+            rows = StoredRows(lambda: planned_rows(context.store, number, account, settings, limits))
+            return self._rows(rows, plan, fault)
         if options.dry_run:
             return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
         if fault:
@@ -305,15 +306,16 @@ class Bulk:
         self._ask(plan)
         return None
 
-    def _rows(self, rows: PlannedRows, plan: Plan, fault: UsageError | None) -> OwnResult:
+    def _rows(self, rows: StoredRows, plan: Plan, fault: UsageError | None) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
         context, save = self.context, self.rules.save
-        context.check_fields(rows.columns)
+        columns = with_columns_of_file(ROW_COLUMNS, self._settings.columns)
+        context.check_fields(columns)
         if context.is_json:
             context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
         elif context.shows_notes:
             self._explain(plan)
-        return OwnResult(rows, rows.columns, failures=[fault] if fault else [], save=save)
+        return OwnResult(rows, columns, failures=[fault] if fault else [], save=save)
 
     def _explain(self, plan: Plan) -> None:
         from msgctl.output import job_views  # Rich
