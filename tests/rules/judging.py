@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.outcomes import balance, codes, delivery, judge
+from msgctl.outcomes import codes, delivery, judge
 from msgctl.outcomes.outcome import RequestParts
 from msgctl.outcomes.record import messages_of
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -72,7 +72,7 @@ def outcome(operation: str, http_status: int, body: Any, added: AddedWords = NO_
         return "verified" if is_verified else "not_verified"
     if operation.startswith("balance"):
         try:
-            return f"credits:{balance.credits_left(document)}" if is_success else "error"
+            return f"credits:{judge.credits_left(document)}" if is_success else "error"
         except ShapeError:
             return "error"
     if operation.startswith("state"):

@@ -28,7 +28,7 @@ from msgctl.errors import (
 )
 from msgctl.jsontext import Number, Repeated, RepeatedFieldError, ShapeError, load_json
 from msgctl.operations import Effect, Operation, Shape
-from msgctl.outcomes import balance, codes, judge
+from msgctl.outcomes import codes, judge
 from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
 from msgctl.outcomes.record import ERROR_TEXTS, MAX_QUOTE, RESULTS, beginning_of, convert, service_message
@@ -277,7 +277,7 @@ def _read(failure: Failure) -> Mapping[str, Any]:
         record = convert(operation, document, (), dict(failure.request.query).get("id"))
         if operation.record.shape is not Shape.BALANCE:
             return record
-        return {**record, "status": Number(f"{balance.credits_left(document):f}")}
+        return {**record, "status": Number(f"{judge.credits_left(document):f}")}
     except ShapeError as error:
         if failure.is_refused:
             raise failure.refused() from None

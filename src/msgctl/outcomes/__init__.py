@@ -1,8 +1,7 @@
 """The outcome of a request, from the response of the service: certain, or unknown.
 
 A success counts only if every word is known. Everything else is unknown, because a wrong guess would lose a message or
-send it twice. Four modules decide about a response: `judge` decides what was sent, `codes` whether a code is verified,
-`delivery` whether a message arrived, and `balance` how many credits are left. They use `words` for the lists of known
-words, `content` for the meaning of values and fields, `numbers` to find recipients, and `record` to check the form of a
-response.
+send it twice. Three modules decide about a response: `judge` decides what was sent and how many credits are left,
+`codes` whether a code is verified, and `delivery` whether a message arrived. They use `words` for the lists of known
+words, `content` for the meaning of values and fields, and `record` to check the form of a response.
 """

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from msgctl.jsontext import Number
 from msgctl.outcomes import words
-from msgctl.outcomes.numbers import digits_of
-from msgctl.outcomes.outcome import Doubt
+from msgctl.outcomes.outcome import Doubt, digits_of
 from msgctl.outcomes.record import RESULTS, Object
 from msgctl.outcomes.words import Text, tokenize
 

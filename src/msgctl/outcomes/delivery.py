@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from msgctl.outcomes import words
 from msgctl.outcomes.content import as_text, is_nothing, is_zero, meaning_of
-from msgctl.outcomes.numbers import RecipientFinder
+from msgctl.outcomes.outcome import RecipientFinder
 from msgctl.outcomes.record import Object, text_to_store
 from msgctl.outcomes.words import AddedWords, tokenize
 from msgctl.text import shorten

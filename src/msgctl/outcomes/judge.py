@@ -1,6 +1,6 @@
-"""The meaning of the response to a send or a change: the outcome of each recipient.
+"""The meaning of a response: the outcome of each recipient of a send or a change, or the credits left.
 
-A response is certain, or its outcome is unknown.
+The outcome is certain, or it is unknown.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgctl.credits import CREDIT, MAX_CREDITS, millionths, share
-from msgctl.jsontext import Number, objects, values
+from msgctl.jsontext import Number, ShapeError, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.content import (
     ECHOES,
@@ -29,25 +29,30 @@ from msgctl.outcomes.content import (
     stated_in,
     words_of,
 )
-from msgctl.outcomes.numbers import MIN_SHARED_DIGITS, digits_of
 from msgctl.outcomes.outcome import (
     ACCEPTED,
     ERROR_CODE,
+    MIN_SHARED_DIGITS,
     REFUSED,
     UNKNOWN,
     Doubt,
     Outcome,
     RequestParts,
+    digits_of,
 )
 from msgctl.outcomes.record import (
     MAX_ENTRIES,
     Object,
     entries_of,
     is_plain,
+    levels,
     service_message,
     text_to_store,
 )
 from msgctl.outcomes.words import tokenize
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 REFUSALS = frozenset({301, 307, 308, 401, 402, 403, 404, 405, 413, 415, 422})
 """HTTP statuses of a request that was not carried out."""
@@ -397,3 +402,24 @@ def is_passing_fault(document: Any) -> bool:
         return True
     text = words_of(document)
     return words.OPEN.among(text.words) and not words.FAILED.among(text.words) and not words.REASON.among(text.negated)
+
+
+_CREDITS = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,19})?", re.ASCII)
+_NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
+
+
+def credits_left(document: Any) -> Decimal:
+    """Return the credits left in a response to `balance`. Raises ShapeError if it does not contain them."""
+    from decimal import Decimal  # most commands do not need it
+
+    records = list(levels(document))
+    named = [record[name] for record in records for name in ("balance", "credits", "saldo") if name in record]
+    if not named and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
+        named = [records[0]["status"]]
+    has_error = any(not is_nothing(content.get("error")) for content in objects(document))
+    if named and not has_error and isinstance(named[0], str):
+        pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
+        text = named[0].strip()
+        if pattern.fullmatch(text):
+            return Decimal(text)
+    raise ShapeError("it does not contain the credits left")
