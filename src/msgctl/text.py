@@ -74,6 +74,11 @@ def in_seconds(number: float) -> str:
     return f"{rounded:g} {'second' if rounded == 1 else 'seconds'}"
 
 
+def capitalized(text: str) -> str:
+    """Return a text with its first letter in upper case; unlike `str.capitalize`, the rest is unchanged."""
+    return text[:1].upper() + text[1:]
+
+
 def plural(number: float, one: str, many: str = "") -> str:
     """Return a number with its noun: ``1 credit``, ``2,000 credits``."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

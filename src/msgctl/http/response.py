@@ -33,7 +33,7 @@ from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFU
 from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
 from msgctl.outcomes.record import ERROR_TEXTS, MAX_QUOTE, RESULTS, beginning_of, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
-from msgctl.text import clean, plural, shorten, some_of
+from msgctl.text import capitalized, clean, plural, shorten, some_of
 from msgctl.values import MAX_URL, quote
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Response:
             verb = "was" if len(unknown) == 1 else "were"
             doubt = self.doubt(f"{some_of(unknown)} {verb} accepted")
             return OutcomeUnknownError(
-                f"{_capitalized(doubt)}: {self.quotation}",
+                f"{capitalized(doubt)}: {self.quotation}",
                 request.advice,
                 word=("accepted", self.missing_words),
                 recipients=self.outcomes,
@@ -365,7 +365,7 @@ class Failure(NamedTuple):
         if status in REFUSALS or (status in EXPLAINED and not judge.is_passing_fault(self.response.content)):
             return self.refused()
         if self.is_breakdown or status in EXPLAINED:
-            what = _capitalized(self.of_status)
+            what = capitalized(self.of_status)
             return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self.response.details)
         return self.unreadable(self.of_status)
 
@@ -414,7 +414,7 @@ class Failure(NamedTuple):
         hint = "Check the base URL; -v shows the request."
         if 300 <= self.raw.status < 400:
             hint = self._redirect()
-        return self._printable(UnreadableError(_capitalized(what), hint, details=self.response.details))
+        return self._printable(UnreadableError(capitalized(what), hint, details=self.response.details))
 
     def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
@@ -480,10 +480,6 @@ class Failure(NamedTuple):
             to = "a malformed URL"
         where = f"; this one points to {shorten(to)}" if location else ""
         return f"Redirects are not followed, because they would send the key elsewhere{where}. Check the base URL."
-
-
-def _capitalized(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
 
 
 def _seconds(text: str) -> float | None:

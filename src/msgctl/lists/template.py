@@ -15,7 +15,7 @@ from msgctl.lists.formats import Nested
 from msgctl.lists.header import find_column, in_words
 from msgctl.lists.rows import Recipient, is_error_value
 from msgctl.lists.table import Recipients
-from msgctl.text import plural, shorten
+from msgctl.text import capitalized, plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
@@ -216,8 +216,7 @@ def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int
         if header_row is not None:
             use = f"Use one of these columns. If row {header_row} is not the header, use --header-row N."
         raise UsageError(
-            f"{what[0].upper()}{what[1:]} uses {{{shorten(name, 40)}}}, but the file has no such column. "
-            f"{in_words(columns)}",
+            f"{capitalized(what)} uses {{{shorten(name, 40)}}}, but the file has no such column. {in_words(columns)}",
             f"{use} {_LITERAL_BRACES}",
         )
     return Placeholder(index, columns[index], fallback if bar else None)

@@ -25,7 +25,7 @@ from msgctl.outcomes.delivery import Delivery, classify
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.output.fields import cell
 from msgctl.output.result import Document
-from msgctl.text import clean, plural
+from msgctl.text import capitalized, clean, plural
 
 THEME = Theme(
     {
@@ -220,7 +220,7 @@ class Column(NamedTuple):
 def title(name: str) -> str:
     """Return the heading of a field; the service's fields may have any name."""
     words = clean(name).replace("_", " ").replace(".", " ")
-    return TITLES.get(name) or words[:1].upper() + words[1:]
+    return TITLES.get(name) or capitalized(words)
 
 
 def kind_of_field(name: str, *values: Any) -> str:

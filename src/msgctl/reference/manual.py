@@ -27,6 +27,7 @@ from pathlib import Path
 from msgctl import __version__
 from msgctl.errors import REASONS
 from msgctl.reference.description import Node, Parameter
+from msgctl.text import capitalized
 
 DATE = "2026-11-27"
 """The date on the pages, fixed so that every run writes the same files."""
@@ -79,7 +80,7 @@ def part(name: str) -> str:
     """Return a text of ``pages/``, or an empty string. The text ``_reasons`` is the list of `REASONS`."""
     if name == "_reasons":
         reasons = ((name, *text.split(": ", 1)) for name, text in REASONS.items())
-        return "\n".join(f": `{name}` ({code})\n  {text[0].upper()}{text[1:]}." for name, code, text in reasons)
+        return "\n".join(f": `{name}` ({code})\n  {capitalized(text)}." for name, code, text in reasons)
     path = PAGES / f"{name}.txt"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 

@@ -12,7 +12,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import MESSAGE, OptionGroup, number_option
 from msgctl.errors import UsageError
 from msgctl.jsontext import ShapeError, load_json
-from msgctl.text import clean, some_of
+from msgctl.text import capitalized, clean, some_of
 from msgctl.values import MAX_MESSAGE_BYTES, quote
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -91,7 +91,7 @@ def file_content(context: Context, path: str, most: int, what: str) -> bytes:
         reason = getattr(error, "strerror", None) or "it is closed, or the name is not valid"
         raise UsageError(f"Cannot read {what} from {name}: {reason}") from None
     if len(content) > most:
-        raise UsageError(f"{what[0].upper()}{what[1:]} is too long: the maximum is {most:,} bytes")
+        raise UsageError(f"{capitalized(what)} is too long: the maximum is {most:,} bytes")
     return content
 
 

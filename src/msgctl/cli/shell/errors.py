@@ -18,7 +18,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
-from msgctl.text import joined, shorten, timestamp
+from msgctl.text import capitalized, joined, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
 
@@ -93,7 +93,7 @@ def _json_line(error: MsgctlError, context: Context) -> str:
 
 def _lines(error: MsgctlError, context: Context) -> str:
     if isinstance(error, Cancelled):
-        return " ".join(f"{part[0].upper()}{part[1:]}." for part in (error.what, error.consequence) if part)
+        return " ".join(f"{capitalized(part)}." for part in (error.what, error.consequence) if part)
     if not context.stderr.isatty():
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
     red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
