@@ -217,7 +217,7 @@ def states(
     You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again. With
     --follow, it exits with 6 if the time runs out: after an hour, or after --max-wait.
     """
-    from msgctl.cli.runs import running
+    from msgctl.cli.runs import job_states, running
 
     for name, value in (("--until", until), ("--max-wait", max_wait)):
         if value and not follow:
@@ -228,7 +228,7 @@ def states(
         raise UsageError(f"{job.command} has no delivery states", "Only SMS and calls have delivery states.")
     if context.options.dry_run:
         return running.result(context, job)
-    return running.poll_states(context, job, follow=follow, until=until, max_wait=max_wait or running.MAX_FOLLOW)
+    return job_states.poll_states(context, job, follow=follow, until=until, max_wait=max_wait or job_states.MAX_FOLLOW)
 
 
 @command(

@@ -6,6 +6,7 @@ import typer
 
 from msgctl import operations as ops
 from msgctl import values
+from msgctl.cli.runs.polling import Tracked
 from msgctl.cli.runs.single import dry_run, printed_beside
 from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Tracker, learn, messages_of
 from msgctl.cli.shell.context import Context
@@ -13,7 +14,6 @@ from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
-from msgctl.jobs.polling import Tracked
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import OwnResult, ServiceResult
 from msgctl.text import timestamp
@@ -114,10 +114,9 @@ def watch(
         failures.append(error)
     except KeyboardInterrupt:
         failures.append(Interrupted("Interrupted"))
-    for message in messages:
-        if failure := tracker.failure(message):
-            failures.append(_named(message.id, failure))
-    responses = tracker.documents
+    ended = messages if not failures else filter(tracker.is_done, messages)
+    failures += [_named(message.id, failure) for message in ended if (failure := tracker.failure(message))]
+    responses = tracker.documents()
     if not context.is_json:
         latest = [message.response for message in messages if message.response]
         responses = [response for response in latest if response.document["data"]]

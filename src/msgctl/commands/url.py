@@ -21,8 +21,8 @@ from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
 
 if TYPE_CHECKING:
+    from msgctl.cli.runs.links import Link
     from msgctl.http.client import Client
-    from msgctl.jobs.links import Link
 
 SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
@@ -142,7 +142,7 @@ def bulk(
     The output is csv unless you choose another format. Existing short URLs are reused, so you can safely repeat the
     command.
     """
-    from msgctl.jobs.links import creation, search, short_url
+    from msgctl.cli.runs.links import creation, search, short_url
 
     file.check_save(save)
     table = _read(context, file, "link", name, to)
@@ -169,8 +169,8 @@ def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, 
 
     The output is csv unless you choose another format.
     """
-    from msgctl.jobs.links import clicks as count
-    from msgctl.jobs.links import statistics
+    from msgctl.cli.runs.links import clicks as count
+    from msgctl.cli.runs.links import statistics
 
     since, until = days.period(context, CLICKS_DAYS)
     file.check_save(save)
@@ -199,7 +199,7 @@ class Table(NamedTuple):
 
 def _read(context: Context, file: InputFile, new_column: str, name: str, long_url: str | None = None) -> Table:
     """Return the rows of a file with their links. Raises UsageError, such as for a row that cannot have a link."""
-    from msgctl.jobs.links import LinkTemplate
+    from msgctl.cli.runs.links import LinkTemplate
     from msgctl.lists.faults import rows_left_out
     from msgctl.lists.formats import FileError
     from msgctl.lists.header import find_column
@@ -258,7 +258,7 @@ def _filled(
     client: "Client", table: Table, find: "Callable[[Client, Link], object]", failures: list[MsgctlError]
 ) -> Iterator[dict[str, object]]:
     """Yield the rows with the new column. Add the error of each row without a value to ``failures``."""
-    from msgctl.jobs.links import in_order
+    from msgctl.cli.runs.links import in_order
 
     results = in_order(client, [row.link for row in table.rows], find)
     for row, result in zip(table.rows, results, strict=True):

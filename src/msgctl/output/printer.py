@@ -23,7 +23,7 @@ from msgctl.output.result import (
     ServiceResult,
     TextResult,
 )
-from msgctl.text import clean
+from msgctl.text import clean, shorten
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -118,6 +118,25 @@ class Printer:
     def explain(self, parts: Iterable[RenderableType]) -> None:
         """Print details for the user before a question."""
         _draw(self._error_console(), parts)
+
+    def print_states(self, states: Iterable[tuple[str, str]]) -> None:
+        """Print new delivery states on standard error, each after its phone: ``573001234567  ✓ delivered``."""
+        from rich.text import Text
+
+        from msgctl.output.tables import delivery
+
+        words = self._words()
+        self.explain(
+            Text.assemble(shorten(name, 60), "  ", delivery(shorten(state, 60), words)) for name, state in states
+        )
+
+    def print_last_states(self, rows: Sequence[Document]) -> None:
+        """Print the last states of tracked messages on a terminal: rows with ``phone`` and ``state``."""
+        if self.shows_verdicts:
+            from msgctl.output.tables import Column, Viewer, listing
+
+            viewer = Viewer(self._now(), self._error_console().width)
+            self.explain(listing([Column("phone"), Column("state")], rows, viewer))
 
     def _print_aside(self) -> None:
         """Print the text that no verdict has shown."""

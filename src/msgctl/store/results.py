@@ -329,8 +329,9 @@ def accepted(store: Store, job: int) -> Iterator[Sent]:
 
 
 def state_counts(store: Store, job: int) -> dict[str | None, int]:
-    """Count the accepted messages of a job by delivery state. None means an unknown state."""
-    query = f"SELECT state, count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND {NEWEST} GROUP BY state"
+    """Count the accepted messages of a job that have an ID by delivery state. None means an unknown state."""
+    query = f"""SELECT state, count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND id IS NOT NULL
+        AND {NEWEST} GROUP BY state"""
     return dict(store.db.rows(query, (job,)))
 
 

@@ -1,1 +1,1 @@
-"""The runs that commands share: one send, tracking, a job in the foreground, the jobs that are due."""
+"""The runs that commands share: one send, delivery states, jobs in the foreground and due, the links of rows."""

@@ -1,4 +1,4 @@
-"""Run a job in the foreground: signals, progress and the result. Also polls its delivery states."""
+"""Run a job in the foreground: signals, progress and the result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 from signal import SIGINT
 from typing import TYPE_CHECKING
 
-from msgctl.cli.runs.tracking import poll, show_state
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.process import signals_handled_by
 from msgctl.config import profiles, urls
@@ -25,29 +24,22 @@ from msgctl.errors import (
 )
 from msgctl.jobs import ending, report
 from msgctl.jobs.ending import Ending, Why
-from msgctl.jobs.polling import Goal, not_reached
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.states import JobStates
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
 from msgctl.store.store import open_store
-from msgctl.text import clean, plural, shorten, some_of
+from msgctl.text import clean, plural
 
 if TYPE_CHECKING:
-    from msgctl.http.client import Client
     from msgctl.output.progress import JobProgress
 
 REFRESH = 0.2
 """Seconds between two refreshes."""
 MINUTE = 60.0
-STATES_INTERVAL = 10.0
-"""Seconds between two polls of delivery states with --follow."""
-MAX_FOLLOW = 3600.0
-"""Seconds that --follow waits if --max-wait is omitted."""
 
 
 def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
@@ -219,7 +211,7 @@ def _run(context: Context, sender: Sender, hint: str) -> None:
             raise KeyboardInterrupt
         sender.stop(Why.INTERRUPTED if number == SIGINT else Why.TERMINATED)
 
-    bar = _bar(context)
+    bar = progress_bar(context)
     try:
         with signals_handled_by(receive):
             sender.start()
@@ -254,87 +246,14 @@ def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, re
         pass
 
 
-def _bar(context: Context) -> JobProgress | None:
+def progress_bar(context: Context) -> JobProgress | None:
+    """Return a bar for standard error; None if that is not a terminal, or a simple one."""
     is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
     if is_dumb or not (context.shows_notes and context.stderr.isatty()):
         return None
     from msgctl.output.progress import JobProgress
 
     return JobProgress(context.stderr, color=context.screen(context.stderr).color, monotonic=context.monotonic)
-
-
-# --- delivery states
-
-
-def poll_states(
-    context: Context, job: Job, *, follow: bool = False, until: str | None = None, max_wait: float = MAX_FOLLOW
-) -> OwnResult:
-    """Poll the delivery states of a job's messages and return the job, with the errors.
-
-    With ``follow``, show each change, and poll again for at most ``max_wait`` seconds, until each message is in a final
-    state or in ``until``. Ctrl-C only ends the reading.
-    """
-    hint = f"Continue: msgctl job states {job.typed}{' --follow' if follow else ''}"
-    goal = Goal(until, context.words)
-    deadline = context.monotonic() + max_wait if follow else None
-    client = context.client  # before the threads, because it fails without a credential
-    bar = None if follow else _bar(context)
-
-    def connect() -> Client:
-        return context.stack.enter_context(closing(client.sibling()))
-
-    states = JobStates(context.store, job, goal, connect, context.monotonic, deadline)
-
-    def check() -> bool:
-        for changes in states.check():
-            if bar:
-                failed = [("failed", states.failed)] if states.failed else []
-                bar.show(states.checked, states.due, failed)
-            for name, state in changes:
-                if follow:
-                    show_state(context, name, state)
-        return not states.is_over
-
-    error: MsgctlError | None
-    try:
-        if follow and states.due:
-            awaited = f"for {plural(states.due, 'message')} to reach {goal}"
-            poll(context, check, max_wait, STATES_INTERVAL, awaited)
-        else:
-            check()
-        error = _states_error(states, goal, hint, follow=follow)
-    except KeyboardInterrupt:
-        error = Interrupted(f"Interrupted after checking {plural(states.checked, 'message')}", hint)
-    finally:
-        if bar:
-            bar.stop()
-    return result(context, job, error, Layout.JOB_POLLED)
-
-
-def _states_error(states: JobStates, goal: Goal, hint: str, *, follow: bool) -> MsgctlError | None:
-    """Return the error for states that could not be read, or are not the goal; None without such states."""
-    failure = states.first_error
-    unread = f"{plural(states.failed, 'delivery state')} could not be checked. The first"
-    if not follow:
-        return failure and failure.within(unread)
-    if failure and not failure.retryable:
-        return failure.within(unread)
-    unfinished = states.unfinished()
-    open_states = unfinished.most_common()
-    now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in open_states])
-    ended, late, without_id = states.ended_otherwise, unfinished.total(), states.without_id
-    return not_reached(
-        goal,
-        hint if open_states else None,
-        ended=f"{plural(ended, 'message')} ended in another state than {goal}" if ended else "",
-        is_undelivered=ended > 0,
-        late=plural(late, "message") if late else "",
-        when=f"in time (now: {now})",
-        unread=unread if failure else "",
-        without_id=plural(without_id, "message") if without_id else "",
-        failure=failure,
-        states=[state for state, _ in open_states if state in states.texts and state],
-    )
 
 
 # --- the account of a job

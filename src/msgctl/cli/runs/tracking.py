@@ -1,20 +1,13 @@
-"""Track messages until their delivery state is final, for `state watch` and --wait, and poll for `job states`."""
+"""Track messages until their delivery state is final, for `state watch` and --wait."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
 from msgctl.cli.shell.context import Context
-from msgctl.errors import (
-    STORE_ERRORS,
-    ConditionError,
-    ConfigurationError,
-    Interrupted,
-    MsgctlError,
-    UsageError,
-)
+from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
 from msgctl.http.response import Response
-from msgctl.jobs.polling import Goal, Poller, Tracked, not_reached
-from msgctl.outcomes.delivery import Delivery, classify, reaches
+from msgctl.outcomes.delivery import reaches
 from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.output.result import Format, ServiceResult
 from msgctl.text import plural, shorten, some_of
@@ -42,31 +35,19 @@ class Tracker:
 
     def __init__(self, context: Context, messages: Sequence[Tracked], max_wait: float, until: str | None) -> None:
         self.messages = messages
-        self.context = context
         self.max_wait = max_wait
-        self.goal = goal = Goal(until, context.words)
-        deadline = context.monotonic() + max_wait
-        self._is_over = False
-        self._poller = Poller(lambda: context.client, goal.added, context.monotonic, deadline)
-
-    @property
-    def documents(self) -> list[Response]:
-        """The latest response about each message, understood or not, which --json prints."""
-        latest = []
-        for message in self.messages:
-            unreadable = message.error.response if message.error else None
-            latest.append(unreadable or message.response)
-        return [response for response in latest if response]
+        self.goal = Goal(until, context.words)
+        self._context = context
+        self._poller = Poller(context, self.goal.added, context.monotonic() + max_wait)
 
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
         if not self.messages:
             return
         try:
-            poll(self.context, self._check, self.max_wait, INTERVAL)
-            self._is_over = True
+            poll(self._context, self._check, self.max_wait, INTERVAL)
         finally:
-            learn(self.context, self.messages)
+            learn(self._context, self.messages)
 
     def _check(self) -> bool:
         """Check each message that has not reached the goal, and show changes. Return whether any needs more time."""
@@ -75,86 +56,49 @@ class Tracker:
         for message in self._poller.run(waiting):
             if isinstance(message.error, NOT_OF_ONE_MESSAGE):
                 raise message.error
-            for phone, state in message.changes().items():
-                show_state(self.context, phone or message.id, state)
+            if self._context.shows_notes and (changes := message.changes()):
+                self._context.printer.print_states((phone or message.id, state) for phone, state in changes.items())
             if message.error and message.error.retryable and message.error.message != noted.get(message.id):
-                self.context.note(f"{message.label}: {message.error.message}; trying again")
+                self._context.note(f"{message.label}: {message.error.message}; trying again")
         return not all(map(self.is_done, self.messages))
 
     def is_done(self, message: Tracked) -> bool:
         """Return whether a message needs no more checks."""
         if message.error:
             return not (message.error.retryable or isinstance(message.error, NOT_OF_ONE_MESSAGE))
-        return bool(message.states) and all(map(self.goal.is_over, message.states))
+        return bool(message.states) and all(self.goal.is_over(state) for _, state in message.states)
+
+    def documents(self) -> list[Response]:
+        """Return the latest response about each message, understood or not, which --json prints."""
+        latest = []
+        for message in self.messages:
+            unreadable = message.error.response if message.error else None
+            latest.append(unreadable or message.response)
+        return [response for response in latest if response]
 
     def failure(self, message: Tracked) -> MsgctlError | None:
-        """Return the error of a message that did not reach the goal; None if it did, or if `follow` was interrupted."""
-        if not (self._is_over or self.is_done(message)):
-            return None
-        if message.error and not message.error.retryable:
-            return message.error
-        name, now = quote(message.id), shorten(message.in_words, 60)
+        """Return the error of a message that did not reach the goal; None if it did."""
+        error, name, reason, hint = message.error, quote(message.id), "state_not_reached", None
+        if error and not error.retryable:
+            return error
+        now = shorten(message.in_words, 60)
         details = message.response.details if message.response else None
         if self.is_done(message):
-            if all(map(self.goal.is_reached, message.states)):
+            if all(self.goal.is_reached(state) for _, state in message.states):
                 return None
-            ended = f"Message {name} ended as {quote(message.in_words)}, not {self.goal}"
-            return not_reached(self.goal, None, ended=ended, is_undelivered=True, details=details)
-        late, unread = f"Message {name}", ""
-        if message.error:
-            last = f" (last: {now})" if now else ""
-            late, unread = "", f"The state of message {name} could not be read{last}"
-        return not_reached(
-            self.goal,
-            f"Check again later: msgctl state get {message.label}",
-            late=late,
-            when=f"in time (now: {now or 'unknown'})",
-            unread=unread,
-            failure=message.error,
-            details=details,
-            states=self.open_states(message),
-        )
+            what, reason = f"Message {name} ended as {quote(message.in_words)}, not {self.goal}", "not_delivered"
+        else:
+            hint = f"Check again later: msgctl state get {message.label}"
+            what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
+            if error:
+                last = f" (last: {now})" if now else ""
+                what, details = f"The state of message {name} could not be read{last}: {error.message}", error.details
+        word = ("delivered", self.open_states(message)[:1])
+        return ConditionError(what, hint, reason=reason, word=word, details=details)
 
     def open_states(self, message: Tracked) -> list[str]:
         """Return the states that are not final, and that a word of the profile could make final."""
-        return [state for state in message.states if state in message.texts and not self.goal.is_over(state)]
-
-
-def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float, goal: str = "") -> None:
-    """Call ``check`` until it returns False, or until the time is over; call it once more at the deadline.
-
-    A note has the end of the wait and its ``goal``.
-    """
-    from datetime import timedelta
-
-    deadline = context.monotonic() + max_wait
-    now = context.now()
-    end = now + timedelta(seconds=max_wait)
-    day = "" if end.date() == now.date() else f"{end:%a %d %b} "
-    context.note(f"waiting until {day}{end:%H:%M} {goal}".rstrip())
-    is_last = False
-    while not is_last:
-        is_last = context.monotonic() >= deadline
-        if not check():
-            return
-        if not is_last:
-            context.sleep(max(0.0, min(interval, deadline - context.monotonic())))
-
-
-SIGNS = {Delivery.DELIVERED: "✓", Delivery.FAILED: "✗", Delivery.NOT_ANSWERED: "✗", Delivery.ON_ITS_WAY: "○"}
-
-
-def show_state(context: Context, name: str, state: str) -> None:
-    """Print a new delivery state on standard error: ``573001234567  ✓ delivered``."""
-    name, word = shorten(name, 60), shorten(state, 60)
-    if not context.stderr.isatty():
-        context.note(f"{name}  {SIGNS[classify(state, context.words)]} {word}")
-    elif context.shows_notes:
-        from rich.text import Text
-
-        from msgctl.output.tables import delivery
-
-        context.printer.explain([Text.assemble(name, "  ", delivery(word, context.words))])
+        return [state for _, state in message.states if state in message.texts and not self.goal.is_over(state)]
 
 
 def learn(context: Context, messages: Iterable[Tracked]) -> None:
@@ -175,19 +119,25 @@ def learn(context: Context, messages: Iterable[Tracked]) -> None:
 
 
 class _Recipient(NamedTuple):
-    """An accepted recipient, with the ``name`` in errors, and the message if it has an ID."""
+    """An accepted recipient, and the message if it has an ID."""
 
-    name: str
-    phone: str | None
+    phone: str
     message: Tracked | None
 
     @property
     def state(self) -> str | None:
         """The last state, if any is known."""
-        if self.message is None:
-            return None
-        states = zip(self.message.phones or (None,), self.message.states, strict=False)
-        return dict(states).get(self.phone)
+        return dict(self.message.states).get(self.phone) if self.message else None
+
+    @property
+    def in_words(self) -> str:
+        """The phone with its last state: ``573001234567 [rejected]``."""
+        return f"{self.phone} [{shorten(self.state, 60)}]" if self.state else self.phone
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the last check could not read the state, although the message has an ID."""
+        return self.message is not None and (self.state is None or self.message.error is not None)
 
 
 def track_sent(context: Context, result: ServiceResult, max_wait: float, until: str | None) -> ServiceResult:
@@ -196,15 +146,10 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     The result is printed first; only csv, tsv and jsonl are printed at the end, with the last states. Return the latest
     responses (for --json), with an error if a message was not delivered or did not reach ``until``.
     """
-    noun = "message"
-    if context.operation and context.operation.channel == "call":
-        noun = "call"
     accepted = [outcome for outcome in result.outcomes if outcome.outcome == ACCEPTED]
     tracker = Tracker(context, messages_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
-    of_id = {message.id: message for message in tracker.messages}
-    recipients = [
-        _Recipient(outcome.phone or f"the {noun}", outcome.phone, of_id.get(outcome.id or "")) for outcome in accepted
-    ]
+    messages = {message.id: message for message in tracker.messages}
+    recipients = [_Recipient(outcome.phone or "", messages.get(outcome.id or "")) for outcome in accepted]
     is_first = context.format in (Format.TABLE, Format.JSON)
     if is_first:
         context.printer.print(result._replace(is_tracked=True))
@@ -212,76 +157,63 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
         tracker.follow()
     finally:
         if not is_first:
-            context.printer.print(result._replace(states=_last_states(recipients)))
-    if context.printer.shows_verdicts:
-        _show_last(context, recipients)
+            context.printer.print(result._replace(states=_last_states(tracker.messages)))
+    rows = [{"phone": recipient.phone, "state": recipient.state or "unknown"} for recipient in recipients]
+    context.printer.print_last_states(rows)
     failures = [*result.failures]
+    noun, done = "message", "delivered"
+    if context.operation and context.operation.channel == "call":
+        noun, done = "call", "answered"
+    states = [recipient.state for recipient in recipients]
     if error := _error_of(tracker, recipients, noun):
         error.recipients = result.outcomes
         failures.append(error)
-    elif recipients and all(
-        recipient.state and reaches(recipient.state, "delivered", context.words) for recipient in recipients
-    ):
-        done = "answered" if noun == "call" else "delivered"
-        if len(recipients) == 1:
+    elif all(state and reaches(state, "delivered", context.words) for state in states):
+        if len(states) == 1:
             context.note(f"The {noun} was {done}.")
-        else:
+        elif states:
             context.note(f"All {noun}s were {done}.")
-    responses = tracker.documents if context.is_json else []
+    responses = tracker.documents() if context.is_json else []
     return ServiceResult(responses, failures=failures)
 
 
-def _last_states(recipients: Sequence[_Recipient]) -> dict[tuple[str, str | None], str]:
+def _last_states(messages: Sequence[Tracked]) -> dict[tuple[str, str | None], str]:
     """Return the last states by ID and phone; without a phone, the states of all who share the ID."""
     states: dict[tuple[str, str | None], str] = {}
-    for recipient in recipients:
-        if recipient.message and recipient.message.response:
-            states[recipient.message.id, None] = recipient.message.in_words
-        if recipient.message and recipient.state:
-            states[recipient.message.id, recipient.phone] = recipient.state
+    for message in messages:
+        if message.response:
+            states[message.id, None] = message.in_words
+        states |= {(message.id, phone): state for phone, state in message.states if state}
     return states
 
 
 def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> ConditionError | None:
     """Return the error about recipients who did not get the message in time; None if all of them did."""
-    missing, unread, without_id = [], [], []
-    late: list[Tracked] = []
-    not_read: list[Tracked] = []
-    goal = tracker.goal._replace(until=tracker.goal.until or "delivered")
-    for recipient in recipients:
-        message, state = recipient.message, recipient.state
-        shown = f"{recipient.name} [{shorten(state, 60)}]" if state else recipient.name
-        if message is None:
-            without_id.append(recipient.name)
-        elif state is None or message.error:
-            unread.append(shown)
-            not_read.append(message)
-        elif not goal.is_reached(state):
-            missing.append(shown)
-            if not goal.is_over(state):
-                late.append(message)
-    ended = ""
+    wanted = tracker.goal._replace(until=tracker.goal.until or "delivered")
+    unread = [recipient for recipient in recipients if recipient.is_unread]
+    readable = [recipient for recipient in recipients if recipient.message and not recipient.is_unread]
+    missing = [recipient for recipient in readable if not wanted.is_reached(recipient.state)]
+    late = [recipient for recipient in missing if not wanted.is_over(recipient.state)]
+    parts, hint, details = [], None, None
+    if missing or unread:
+        hint = "To check again: msgctl state get --last"
     if missing:
-        done = "answered by" if noun == "call" else "delivered to"
-        accepted = plural(len(recipients), f"accepted {noun}")
-        ended = f"Not {done} {some_of(missing)} ({len(missing)} of {accepted})"
-    return not_reached(
-        tracker.goal,
-        "To check again: msgctl state get --last" if missing or unread else None,
-        ended=ended,
-        is_undelivered=len(missing) > len(late),
-        late=plural(len(late), noun) if late else "",
-        when=f"in {tracker.max_wait:g} s",
-        unread=f"The state of {some_of(unread)} could not be read" if unread else "",
-        without_id=some_of(without_id) if without_id else "",
-        failure=next((message.error for message in not_read if message.error), None),
-        states=[state for message in (*late, *not_read) for state in tracker.open_states(message)],
-    )
-
-
-def _show_last(context: Context, recipients: Sequence[_Recipient]) -> None:
-    from msgctl.output.tables import Column, Viewer, listing
-
-    rows = [{"phone": recipient.name, "state": recipient.state or "unknown"} for recipient in recipients]
-    width = context.screen(context.stderr).width or 80
-    context.printer.explain(listing([Column("phone"), Column("state")], rows, Viewer(context.now(), width)))
+        verb = "answered by" if noun == "call" else "delivered to"
+        names = some_of([recipient.in_words for recipient in missing])
+        parts.append(f"Not {verb} {names} ({len(missing)} of {plural(len(recipients), f'accepted {noun}')})")
+    if late:
+        parts.append(f"{plural(len(late), noun)} did not reach {tracker.goal} in {tracker.max_wait:g} s")
+    if unread:
+        what = f"The state of {some_of([recipient.in_words for recipient in unread])} could not be read"
+        errors = [recipient.message.error for recipient in unread if recipient.message and recipient.message.error]
+        if errors:
+            what, details = f"{what}: {errors[0].message}", errors[0].details
+        parts.append(what)
+    if without_id := [recipient.phone for recipient in recipients if recipient.message is None]:
+        parts.append(f"The state of {some_of(without_id)} cannot be checked: the service returned no ID")
+    if not parts:
+        return None
+    messages = [recipient.message for recipient in (*late, *unread) if recipient.message]
+    words = [state for message in messages for state in tracker.open_states(message)]
+    reason = "not_delivered" if len(missing) > len(late) else "state_not_reached"
+    return ConditionError("; ".join(parts), hint, reason=reason, word=("delivered", words[:1]), details=details)

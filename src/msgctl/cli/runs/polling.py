@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations
-from msgctl.errors import ConditionError, Interrupted, MsgctlError, ResponseDetails, of_thread
+from msgctl.cli.shell.context import Context
+from msgctl.errors import Interrupted, MsgctlError, of_thread
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import delivery
@@ -52,16 +55,16 @@ class Goal(NamedTuple):
 class Tracked:
     """A message ID, the phones that share it, if they are known, and the results of its checks.
 
-    ``response`` is the latest response about the message, with the ``states`` of its phones, or of each message in the
-    response if they are not known. ``texts`` are the states that are words of the service. A state that another field
-    contradicts is not one of them. ``error`` is the error of the last check if it failed. ``known`` are the states that
-    `changes` has reported, by phone.
+    ``response`` is the latest response about the message. ``states`` are the states in it, each after its phone: one
+    for each of ``phones``, or one for each message in the response. ``texts`` are the states that are words of the
+    service. A state that another field contradicts is not one of them. ``error`` is the error of the last check if it
+    failed. ``known`` are the states that `changes` has reported, by phone.
     """
 
     id: str
-    phones: Sequence[str | None] = ()
+    phones: Sequence[str] = ()
     response: Response | None = None
-    states: Sequence[str | None] = ()
+    states: Sequence[tuple[str | None, str | None]] = ()
     texts: set[str] = field(default_factory=set)
     error: MsgctlError | None = None
     known: dict[str | None, str] = field(default_factory=dict)
@@ -78,37 +81,34 @@ class Tracked:
     @property
     def in_words(self) -> str:
         """The states in words; empty before the first response."""
-        return ", ".join(dict.fromkeys(state or "missing" for state in self.states))
+        return ", ".join(dict.fromkeys(state or "missing" for _, state in self.states))
 
     def receive(self, response: Response, added: AddedWords) -> None:
-        messages = response.document.get("data", ())
         self.response, self.error = response, None
+        messages = response.document.get("data", ())
         if self.phones:
-            self.states = delivery.states(messages, [phone or "" for phone in self.phones], added)
+            self.states = [*zip(self.phones, delivery.states(messages, self.phones, added), strict=True)]
         else:
-            self.states = [delivery.state_of(message, added) for message in messages] or [None]
+            phones = [str(message["phone"]) if message.get("phone") else None for message in messages]
+            states = [delivery.state_of(message, added) for message in messages]
+            self.states = [*zip(phones, states, strict=True)] or [(None, None)]
         texts = {str(message.get("state")) for message in messages}
-        self.texts = {state for state in self.states if state and state in texts}
+        self.texts = {state for _, state in self.states if state and state in texts}
 
     def changes(self) -> dict[str | None, str]:
         """Return the states that are new since the last call, by phone (None if it is not known)."""
-        phones = self.phones
-        if not phones and self.response:
-            messages = self.response.document.get("data", ())
-            phones = [message.get("phone") and str(message["phone"]) for message in messages]
-        states = {phone: state for phone, state in zip(phones, self.states, strict=False) if state}
+        states = {phone: state for phone, state in self.states if state}
         changed = {phone: state for phone, state in states.items() if self.known.get(phone) != state}
         self.known |= states
         return changed
 
     def learned(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
         """Yield the ID, the phone (None: all that share the ID) and the state of each message in the response."""
-        known = {state for state in self.states if state}
-        for phone, state in zip(self.phones, self.states, strict=False):
-            if state:
-                yield self.id, phone, state
-        if not self.phones and len(known) == 1:
-            yield self.id, None, known.pop()
+        words = {state for _, state in self.states if state}
+        if self.phones:
+            yield from ((self.id, phone, state) for phone, state in self.states if state)
+        elif len(words) == 1:
+            yield self.id, None, words.pop()
         for message in self.response.document.get("data", ()) if self.response else ():
             state = delivery.state_of(message, added)
             if state is not None and str(message["id"]) != self.id:
@@ -118,23 +118,20 @@ class Tracked:
 class Poller:
     """Checks messages, one after the other or in ``threads``, no faster than ``limiter`` allows, until a deadline.
 
-    ``connect`` returns the client of a thread. Every request has ended when `LAST_CHECK` has passed since the
-    ``deadline``, a time of the clock ``monotonic``.
+    Every request has ended when `LAST_CHECK` has passed since the ``deadline``, a monotonic time.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Client],
+        context: Context,
         added: AddedWords,
-        monotonic: Callable[[], float],
         deadline: float | None = None,
         *,
         limiter: RateLimiter | None = None,
         threads: int = 0,
     ) -> None:
-        self._connect = connect
+        self._context = context
         self._added = added
-        self._monotonic = monotonic
         self._end = None if deadline is None else deadline + LAST_CHECK
         self._limiter = limiter
         self._threads = threads
@@ -143,13 +140,11 @@ class Poller:
         self.is_stopped = False
         """Whether messages were not checked, because the time is over, or because the caller has stopped it."""
 
-    @property
-    def is_late(self) -> bool:
-        return self._end is not None and self._monotonic() >= self._end
-
     def run(self, messages: Iterable[Tracked]) -> Iterator[Tracked]:
         """Check each message once, and yield it."""
         self.is_stopped = False
+        if self._clients.empty():
+            self._clients.put(self._context.client)  # before the threads, because it fails without a credential
         waiting = iter(messages)
         if not self._threads:
             while not self.is_stopped and (message := next(waiting, None)):
@@ -160,8 +155,8 @@ class Poller:
 
         with ThreadPoolExecutor(self._threads, thread_name_prefix="poller") as pool:
             try:
-                while not self.is_stopped and (some := [*islice(waiting, TOGETHER)]):
-                    yield from filter(None, pool.map(self._check, some))
+                while not self.is_stopped and (together := [*islice(waiting, TOGETHER)]):
+                    yield from filter(None, pool.map(self._check, together))
             except BaseException:
                 self.is_stopped = True  # the pool waits for its threads
                 raise
@@ -170,7 +165,7 @@ class Poller:
         """Check a message; return None if the poller is stopped."""
         timeout, delay = None, 0.0
         with self._lock:
-            now = self._monotonic()
+            now = self._context.monotonic()
             if self._limiter:
                 delay = self._limiter.delay(now)
             if self._end is not None:
@@ -184,7 +179,7 @@ class Poller:
         try:
             client = self._clients.get_nowait()
         except Empty:
-            client = self._connect()
+            client = self._context.stack.enter_context(closing(self._context.client.sibling()))
         try:
             message.receive(client.send(message.request, timeout=timeout), self._added)
             if self._threads:
@@ -198,39 +193,15 @@ class Poller:
         return message
 
 
-def not_reached(
-    goal: Goal,
-    hint: str | None,
-    *,
-    ended: str = "",
-    is_undelivered: bool = False,
-    late: str = "",
-    when: str = "in time",
-    unread: str = "",
-    without_id: str = "",
-    failure: MsgctlError | None = None,
-    details: ResponseDetails | None = None,
-    states: Sequence[str] = (),
-) -> ConditionError | None:
-    """Return the error about messages that did not reach a goal; None if all of them did.
+def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float, goal: str = "") -> None:
+    """Call ``check`` until it returns False, or until the time is over; call it at the deadline, too.
 
-    ``ended`` and ``unread`` are the beginning of a sentence about messages that ended in another state, or whose state
-    could not be read because of ``failure``; ``late`` and ``without_id`` are messages. ``states`` are the states that
-    the words of a profile could make final.
+    A note has the end of the wait and its ``goal``.
     """
-    parts = [ended] if ended else []
-    if late:
-        parts.append(f"{late} did not reach {goal} {when}")
-    if unread:
-        parts.append(f"{unread}: {failure.message}" if failure else unread)
-    if without_id:
-        parts.append(f"The state of {without_id} cannot be checked: the service returned no ID")
-    if not parts:
-        return None
-    return ConditionError(
-        "; ".join(parts),
-        hint,
-        reason="not_delivered" if is_undelivered else "state_not_reached",
-        word=("delivered", states[:1]),
-        details=failure.details if failure else details,
-    )
+    deadline = context.monotonic() + max_wait
+    now = context.now()
+    end = now + timedelta(seconds=max_wait)
+    day = "" if end.date() == now.date() else f"{end:%a %d %b} "
+    context.note(f"waiting until {day}{end:%H:%M} {goal}".rstrip())
+    while check() and (left := deadline - context.monotonic()) > 0:
+        context.sleep(min(interval, left))

@@ -1,0 +1,173 @@
+"""Check the delivery states of a job's messages, for `job states`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+from msgctl.cli.runs import running
+from msgctl.cli.runs.polling import TOGETHER, Goal, Poller, Tracked, poll
+from msgctl.cli.shell.context import Context
+from msgctl.errors import ConditionError, Interrupted, MsgctlError
+from msgctl.jobs.ending import FAILURES_IN_A_ROW
+from msgctl.jobs.limits import RateLimiter
+from msgctl.jobs.settings import Settings
+from msgctl.output.result import Layout, OwnResult
+from msgctl.store import results
+from msgctl.store.jobs import Job
+from msgctl.store.results import Sent
+from msgctl.text import plural, shorten, some_of
+
+READ_AHEAD = 10_000
+"""Recipients that are read at a time, to check those who share an ID together."""
+INTERVAL = 10.0
+"""Seconds between two polls with --follow."""
+MAX_FOLLOW = 3600.0
+"""Seconds that --follow waits if --max-wait is omitted."""
+
+
+def poll_states(
+    context: Context, job: Job, *, follow: bool = False, until: str | None = None, max_wait: float = MAX_FOLLOW
+) -> OwnResult:
+    """Poll the delivery states of a job's messages and return the job, with the errors.
+
+    With ``follow``, show each change, and poll again for at most ``max_wait`` seconds, until each message is in a final
+    state or in ``until``. Ctrl-C only ends the reading.
+    """
+    hint, deadline, bar = f"Continue: msgctl job states {job.typed}", None, None
+    if follow:
+        hint += " --follow"
+        deadline = context.monotonic() + max_wait
+    else:
+        bar = running.progress_bar(context)
+    goal = Goal(until, context.words)
+    states = JobStates(context, job, goal, deadline)
+    due = states.unfinished().total()
+
+    def check() -> bool:
+        for changes in states.check():
+            if bar:
+                failed = [("failed", states.failed)] if states.failed else []
+                bar.show(states.checked, due, failed)
+            elif context.shows_notes and follow:
+                context.printer.print_states(changes)
+        return not states.is_over()
+
+    error: MsgctlError | None
+    try:
+        if follow and due:
+            poll(context, check, max_wait, INTERVAL, f"for {plural(due, 'message')} to reach {goal}")
+        else:
+            check()
+        error = states.error(hint, follow=follow)
+    except KeyboardInterrupt:
+        error = Interrupted(f"Interrupted after checking {plural(states.checked, 'message')}", hint)
+    finally:
+        if bar:
+            bar.stop()
+    return running.result(context, job, error, Layout.JOB_POLLED)
+
+
+class JobStates:
+    """Checks the delivery states of a job's messages that have an ID, and stores them.
+
+    ``checked`` counts the messages of the last `check`, and ``failed`` the ones with an error.
+    """
+
+    def __init__(self, context: Context, job: Job, goal: Goal, deadline: float | None) -> None:
+        self._store = context.store
+        self._job = job
+        self._goal = goal
+        settings = Settings.shown(job.settings)
+        limiter = RateLimiter(settings.rate)
+        self._poller = Poller(context, goal.added, deadline, limiter=limiter, threads=settings.concurrency)
+        self.checked = 0
+        self.failed = 0
+        self._first_error: MsgctlError | None = None
+        self._texts: set[str] = set()
+        """The states that are words of the service."""
+
+    def unfinished(self) -> Counter[str | None]:
+        """Count the messages that need another check, by their last state; None is not known."""
+        counts = results.state_counts(self._store, self._job.number)
+        return Counter({state: number for state, number in counts.items() if not self._goal.is_over(state)})
+
+    def is_over(self) -> bool:
+        """Return whether more checks are useless: all messages have final states, or the service refuses to check."""
+        is_refused = self._poller.is_stopped and not (self._first_error and self._first_error.retryable)
+        return is_refused or not self.unfinished()
+
+    def check(self) -> Iterator[list[tuple[str, str]]]:
+        """Check the messages and store their states; yield new ones, each after its phone, from time to time.
+
+        Raises the errors of the store.
+        """
+        self.checked, self.failed, self._first_error = 0, 0, None
+        checked = self._counted(self._poller.run(self._messages()))
+        while together := [*islice(checked, TOGETHER)]:
+            changes = [(message.id, phone, state) for message in together for phone, state in message.changes().items()]
+            results.learn_states(self._store, self._job.account, changes)
+            yield [(phone or id_, state) for id_, phone, state in changes]
+
+    def _messages(self) -> Iterator[Tracked]:
+        """Yield the messages that need a check, in the order of their first lines.
+
+        Recipients who share an ID are on consecutive lines, unless the messages of the job alternate.
+        """
+        accepted = results.accepted(self._store, self._job.number)
+        due = (sent for sent in accepted if not self._goal.is_over(sent.state))
+        while together := [*islice(due, READ_AHEAD)]:
+            groups: dict[str, list[Sent]] = {}
+            for sent in together:
+                groups.setdefault(sent.id, []).append(sent)
+            for id_, group in groups.items():
+                known = {sent.phone: sent.state for sent in group if sent.state}
+                yield Tracked(id_, [sent.phone or "" for sent in group], known=known)
+
+    def _counted(self, checked: Iterator[Tracked]) -> Iterator[Tracked]:
+        """Count messages that were checked; stop after too many failures in a row."""
+        failures_in_a_row = 0
+        for message in checked:
+            self.checked += len(message.phones)
+            failures_in_a_row += 1
+            if message.error is None:
+                failures_in_a_row = 0
+                self._texts |= message.texts
+            else:
+                self.failed += len(message.phones)
+                self._first_error = self._first_error or message.error
+            if failures_in_a_row == FAILURES_IN_A_ROW:
+                self._poller.is_stopped = True
+            yield message
+
+    def error(self, hint: str, *, follow: bool) -> MsgctlError | None:
+        """Return the error for states that could not be read, or are not the goal; None without such states."""
+        first = self._first_error
+        unread = f"{plural(self.failed, 'delivery state')} could not be checked. The first"
+        if first and not (follow and first.retryable):
+            return first.within(unread)
+        if not follow:
+            return None
+        goal, parts = self._goal, []
+        counts = results.state_counts(self._store, self._job.number)
+        ended = sum(number for state, number in counts.items() if goal.is_over(state) and not goal.is_reached(state))
+        unfinished = self.unfinished()
+        if ended:
+            parts.append(f"{plural(ended, 'message')} ended in another state than {goal}")
+        if unfinished:
+            states = unfinished.most_common()
+            now = some_of([f"{number:,} {shorten(state or 'unknown', 60)}" for state, number in states])
+            parts.append(f"{plural(unfinished.total(), 'message')} did not reach {goal} in time (now: {now})")
+        if first:
+            parts.append(f"{unread}: {first.message}")
+        if number := results.without_id(self._store, self._job.number):
+            parts.append(f"The state of {plural(number, 'message')} cannot be checked: the service returned no ID")
+        if not parts:
+            return None
+        reason = "not_delivered" if ended else "state_not_reached"
+        words = [state for state, _ in unfinished.most_common() if state and state in self._texts]
+        details = first.details if first else None
+        if not unfinished:
+            hint = ""
+        return ConditionError("; ".join(parts), hint, reason=reason, word=("delivered", words[:1]), details=details)
