@@ -1,5 +1,6 @@
 """The commands that explain msgctl: help, commands, completion."""
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -73,7 +74,12 @@ def help(  # noqa: A001
         try:
             root.command.invoke(below)
         except UnknownCommandError as error:
-            raise usage_error(error).with_hint(f"Topics: {', '.join(_topics())}") from None
+            hint = f"Topics: {', '.join(_topics())}"
+            word = re.compile(rf"\b{re.escape(path)}\b", re.IGNORECASE)
+            mentions = {topic: len(word.findall(manual.part(topic))) for topic in _topics()}
+            if any(mentions.values()):
+                hint += f"\nThe manual mentions it here: msgctl help {max(mentions, key=lambda name: mentions[name])}"
+            raise usage_error(error).with_hint(hint) from None
     return None
 
 

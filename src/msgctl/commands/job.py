@@ -28,7 +28,7 @@ from msgctl.cli.shell.options import (
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.errors import UsageError
-from msgctl.jobs.limits import budget_of, canary_left
+from msgctl.jobs.limits import Budget, budget_of, canary_left
 from msgctl.jobs.report import (
     COLUMNS,
     DELIVERIES,
@@ -43,7 +43,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
-from msgctl.store import jobs, owners
+from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job
 from msgctl.store.owners import Resendable
 from msgctl.store.schema import ENDED
@@ -110,6 +110,9 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     own = Settings.load(job.settings)
     settings = replace(own, **options.values())
     if context.options.dry_run:
+        pending = plural(job.pending, "pending message")
+        context.note(f"The job would send {pending}{_resume_cost(context, job, settings)}.")
+        job.settings = settings.dump()
         return running.result(context, job)
     if canary_left(context.store, settings, job) == 0:
         settings = replace(settings, is_past_canary=True)
@@ -119,12 +122,30 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
-        prompts.confirm(context, "Send it now?", "nothing was sent, and it remains scheduled")
+        question = f"Send it now{_resume_cost(context, job, settings)}?"
+        prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
     if settings != own:
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
         context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
     return running.send_pending(context, jobs.get(context.store, job.number))
+
+
+def _resume_cost(context: Context, job: Job, settings: Settings) -> str:
+    """Return the estimate for the pending messages: `` for about 2 credits (20 of 22 used)``."""
+    pending = recipients.pending_cost(context.store, job.number)
+    budget = budget_of(context.store, settings, job)
+    if budget is not None and pending.segments and budget.allows(1, pending.least) == 0:
+        context.warn(f"{budget.reached().what}: raise the limit with --max-credits N, the new total.")
+    return _cost(pending.segments, settings, budget)
+
+
+def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
+    """Return the estimate for a question: `` for about 2 credits (20 of 22 used)``."""
+    cost = f" for about {plural(segments, 'credit')}"
+    if budget is None:
+        return cost
+    return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
 
 
 @command(
@@ -287,18 +308,15 @@ def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
 
     Raises ConditionError if the job's limit of credits allows no message.
     """
-    cost = f" for about {plural(chosen.segments, 'credit')}"
     settings = Settings.load(job.settings)
     budget = budget_of(context.store, settings, job)
-    if budget is None:
-        return cost
-    if budget.allows(1, chosen.least) == 0:
+    if budget is not None and budget.allows(1, chosen.least) == 0:
         pending = ""
         if job.pending:
             pending = ", and send the pending messages"
         hint = f"Raise the limit first{pending} (N is the new total): msgctl job resume {job.typed} --max-credits N"
         raise budget.reached().replaced(consequence="nothing was sent", hint=hint)
-    return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
+    return _cost(chosen.segments, settings, budget)
 
 
 @command(app, "cancel", "msgctl job cancel 20261121-3f9a2c", asks=True, output=JOB_FIELDS)

@@ -19,6 +19,7 @@ from msgctl.text import capitalized, plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
+_END_OF_WORD = re.compile(r"[\s{}|,.;:!?]")
 _FOREIGN = re.compile(r"\[([^][{}]+)\]|<<?([^<>{}]+)>>?|«([^«»{}]+)»|%([^%{}]+)%")
 """A placeholder as mail merges write it: ``[name]``, ``<<name>>``, ``«name»`` or ``%name%``."""
 
@@ -76,7 +77,7 @@ class Template(tuple[str | Placeholder, ...]):
             if token[1] is not None:
                 pieces.append(_placeholder(token[1], columns, what, header_row))
             elif token[0] in "{}":
-                raise UsageError(f'Unmatched "{token[0]}" at position {token.start() + 1} of {what}', _LITERAL_BRACES)
+                raise _unmatched(token, columns, what)
             else:
                 pieces.append(token[0][0])
         return cls([*pieces, text[end:]])
@@ -203,6 +204,18 @@ def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:
             f"{{{{{shorten(inside, 40)}}}}} in {what} is not a placeholder: it would become {{{shorten(inside, 40)}}}",
             f"Write {{{shorten(inside.strip(), 40)}}} for the value in the row.",
         )
+
+
+def _unmatched(brace: re.Match[str], columns: Sequence[str], what: str) -> UsageError:
+    """Return the error for a single brace. If the name of a column is beside it, the hint closes the placeholder."""
+    if brace[0] == "{":
+        name = re.split(_END_OF_WORD, brace.string[brace.end() :], maxsplit=1)[0]
+    else:
+        name = re.split(_END_OF_WORD, brace.string[: brace.start()])[-1]
+    hint = _LITERAL_BRACES
+    if name and find_column(name, columns) is not None:
+        hint = f"Write {{{shorten(name, 40)}}} for the value in the row. {_LITERAL_BRACES}"
+    return UsageError(f'Unmatched "{brace[0]}" at position {brace.start() + 1} of {what}', hint)
 
 
 def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int | None) -> Placeholder:

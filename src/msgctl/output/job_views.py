@@ -136,7 +136,10 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
     recipients = _recipients(tally.messages, tally.numbers_left_out, tally.excluded, settings.blank)
     pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(tally, plan.balance))]
     if settings.performs.channel == "sms" and tally.credits:
-        pairs.append(("Segments", Text(f"{tally.credits:,}")))
+        advice = ""
+        if plan.gsm7_saves:
+            advice = "  fewer with --gsm7"
+        pairs.append(("Segments", Text.assemble(f"{tally.credits:,}", (advice, "dim"))))
     if tally.first:
         texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.message.values()]
         pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))

@@ -40,6 +40,24 @@ class NewRecipient(NamedTuple):
     reason: str | None = None
 
 
+class PendingCost(NamedTuple):
+    """The segments of a job's pending messages, and of the shortest of them."""
+
+    segments: int
+    least: int
+
+
+def pending_cost(store: Store, job: int) -> PendingCost:
+    """Count the segments of a job's pending messages."""
+    query = """SELECT coalesce(sum(cost), 0), coalesce(min(cost), 0) FROM content JOIN (
+            SELECT content AS number FROM recipient WHERE job = ? AND content IS NOT NULL AND (SELECT 1 FROM result
+                WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = 1) IS NULL
+            UNION ALL SELECT content FROM result WHERE job = ? AND outcome = 'pending'
+        ) AS pending ON pending.number = content.number WHERE content.job = ?"""
+    segments, least = store.db.rows(query, (job, job, job))[0]
+    return PendingCost(int(segments), int(least))
+
+
 @dataclass(slots=True)
 class Reported:
     """A recipient in a report, with its last attempt.

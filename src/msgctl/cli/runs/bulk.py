@@ -79,6 +79,7 @@ class Bulk:
         )
         self._begins, self._due = self._times()
         self._exclusions: list[str] = []  # notes that are only true for a new job
+        self._gsm7_saves = False
         self._cells = self.numbers.cells(self.context, sms=self.operation.channel == "sms")
 
     def run(self) -> Result:
@@ -215,6 +216,7 @@ class Bulk:
                 f"{shorten(placeholder, 40)} in the message is not a placeholder: everybody would get it as it is. "
                 f"For the value in the row, write {{{shorten(name, 40)}}}."
             )
+        self._gsm7_saves = renderer.would_save
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
         files = [recipients.columns, *(self._exclude(number, file) for file in self.rules.exclude or ())]
@@ -286,7 +288,7 @@ class Bulk:
         context, settings, options = self.context, self._settings, self.context.options
         limits = limits_of(settings, self._due or context.store.clock())
         tally = Tally.of(context.store, number, context.profile.account, limits)
-        plan = Plan(settings, faults, tally, self._due)
+        plan = Plan(settings, faults, tally, self._due, gsm7_saves=self._gsm7_saves)
         repeated = [jobs.get(context.store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = plan.fault(repeated, skip_invalid=self.source.skip_invalid, is_listed=self._lists_rows)
         if not fault:

@@ -156,6 +156,8 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
         hint = f"{ctx.command_path} takes {' '.join(names) or 'no arguments'}."
         if "--key-stdin" in _options(ctx.command):  # the argument may be a key
             return "Unexpected argument", hint
+        if any(name.startswith("--message") for name in _options(ctx.command)):
+            hint += " Write a message of several words in quotes."
         return f"Unexpected argument {quote(extra[1])}", hint
     return shorten(message, 400) or "The command line cannot be understood", ""
 
