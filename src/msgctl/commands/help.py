@@ -90,7 +90,8 @@ def commands(ctx: typer.Context) -> OwnResult:
     With --json, a program that knows only this description can use all of msgctl. `effect` is reads, changes or
     sends, for the effect on the service, and local for a command that makes no request. `output` lists the columns of
     tsv. `json` is the shape of --json: response (the service's document), responses (several, one after another),
-    object, list, or lines (one object per line). A duration is in seconds.
+    object, list, or lines (one object per line). A duration is in seconds. Each of the `reasons` begins with its exit
+    code. A cell of jsonl has the type that the service sent, and credits may have decimals.
     """
     from msgctl.reference.description import describe, document
 

@@ -93,7 +93,12 @@ class Request(NamedTuple):
     @property
     def advice(self) -> str:
         """The advice after an unknown outcome, with the name in its command."""
-        return self.operation.advice.format(name=shlex.quote(clean(str(self.values.get("name")))))
+        return self.operation.advice.format(name=self.quoted_name)
+
+    @property
+    def quoted_name(self) -> str:
+        """The name of a short URL, for a command in a hint."""
+        return shlex.quote(clean(str(self.values.get("name"))))
 
     @property
     def max_response(self) -> int:

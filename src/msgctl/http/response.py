@@ -458,16 +458,27 @@ class Failure(NamedTuple):
         if status in (401, 403):
             is_here = self.base_url == SANDBOX_URL or is_loopback(urlsplit(self.base_url).hostname or "")
             return f"{CHECK_CREDENTIALS}." if is_here else CHECK_CREDENTIALS_TOO
-        if self.raw.is_success or self.request.operation.verifies:
+        if self.raw.is_success:
             return None
         if status in EXPLAINED:
-            message = self._service_message()
-            if is_about_credentials(message):
-                return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
-            return "See the credits left: msgctl balance" if _CREDITS.search(message) else None
+            return self._advice_on(self._service_message())
+        if self.request.operation.verifies:
+            return None
         if isinstance(document, dict) and any(document.get(name) for name in ERROR_TEXTS):
             return "Check the values and the base URL."
         return CHECK_URL
+
+    def _advice_on(self, message: str) -> str | None:
+        """Return the advice for a refusal that the service explains."""
+        if is_about_credentials(message):
+            return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
+        if self.request.operation.verifies:
+            return None
+        if _CREDITS.search(message):
+            return "See the credits left: msgctl balance"
+        if self.response.parts.is_link:
+            return f"If the name is in use, see its short URL: msgctl url stats {self.request.quoted_name}"
+        return None
 
     def _redirect(self) -> str:
         """Return the advice for a redirect. It shows only scheme and host, because the rest may repeat the key."""

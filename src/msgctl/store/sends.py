@@ -297,7 +297,7 @@ def _values(result: StoredResult | None) -> tuple[Any, ...]:
 def _running_elsewhere(machine: str | None, doing: str) -> ConditionError:
     return ConditionError(
         f"Another process on {clean(machine or 'another machine')} {doing}",
-        "Run the same command again to get its result.",
+        "That run prints the result. Later, the same command prints it, too, and sends nothing.",
         consequence="this run sent nothing",
         reason="running_elsewhere",
     )

@@ -258,7 +258,9 @@ class WaitOptions(OptionGroup):
     wait: Annotated[
         bool,
         typer.Option(
-            "--wait", help="Wait until every message is delivered; exit with 6 if one is not.", rich_help_panel=DELIVERY
+            "--wait",
+            help="Wait until every message is delivered; exit with 6 if one is not. --json prints several responses.",
+            rich_help_panel=DELIVERY,
         ),
     ] = False
     max_wait: Annotated[
