@@ -78,7 +78,7 @@ def send(
     if call.audio_code is None:
         given["message"] = message.read(context)
     given |= {"phone": phones, "country-code": numbers.known(context)}
-    return send_message(context, build(ops.SEND_CALL, given), options, wait, numbers=numbers)
+    return send_message(context, build(ops.SEND_CALL, given), options, wait)
 
 
 @command(

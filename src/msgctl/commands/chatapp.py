@@ -1,11 +1,13 @@
 """`msgctl chatapp`: send chat-app messages from templates."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
 
 from msgctl import operations as ops
+from msgctl import phones
 from msgctl import values as checks
 from msgctl.cli.options.bulk import JobRules, Source, options_of
 from msgctl.cli.options.message import json_body
@@ -19,6 +21,7 @@ from msgctl.http.request import Value, build
 from msgctl.jobs.settings import OPTIONS
 from msgctl.operations import Operation
 from msgctl.output.result import Result
+from msgctl.text import shorten
 
 app = group("Send chat-app messages from templates.")
 
@@ -124,4 +127,20 @@ def _send(
     else:
         values["body"] = content.value or []
         values["phone"] = numbers.digits_of(context, content.phone)
-    return send_message(context, build(operation, values, body), options, numbers=numbers)
+    request = build(operation, values, body)
+    if body is not None:
+        request = request._replace(people=_people(context, request.phones, numbers, options))
+    return send_message(context, request, options)
+
+
+def _people(
+    context: Context, typed: Sequence[str | None], numbers: Numbers, options: SendOptions
+) -> Sequence[str | None]:
+    """Return the international numbers of the recipients that a body specifies, or else the numbers in it."""
+    reader = phones.Reader(numbers.known(context))
+    international = {phone: reader.international(phone) for phone in typed if phone}
+    unclear = [phone for phone, number in international.items() if number is None]
+    if unclear and not options.ignore_optout:
+        who = shorten(", ".join(unclear))
+        context.warn(f"msgctl cannot know whether {who} opted out: write the whole number with its country.")
+    return [phone and (international[phone] or phone) for phone in typed]

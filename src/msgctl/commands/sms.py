@@ -66,7 +66,7 @@ def send(
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     counting.check_segments(counting.count(sms), max_segments)
     given = {"phone": phones, "sms": sms, "country-code": numbers.known(context)}
-    return send_message(context, build(ops.SEND_SMS, given), options, wait, numbers=numbers)
+    return send_message(context, build(ops.SEND_SMS, given), options, wait)
 
 
 @command(

@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from msgctl import operations, phones
-from msgctl.cli.options.send import Numbers, SendOptions, WaitOptions
+from msgctl import operations
+from msgctl.cli.options.send import SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError, StoreNotReachedError
 from msgctl.http.request import Request
@@ -22,7 +22,7 @@ from msgctl.jsontext import ShapeError
 from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
 from msgctl.output.result import Layout, OwnResult, Result, ServiceResult
-from msgctl.text import shorten, some_of
+from msgctl.text import some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
@@ -36,25 +36,14 @@ CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
 """Digits that may be a verification code, which is never stored."""
 
 
-def send_message(
-    context: Context, request: Request, options: SendOptions, wait: WaitOptions = NO_WAIT, *, numbers: Numbers
-) -> Result:
-    """Make a request that sends, at most once per key; with --wait, also track its messages.
+def send_message(context: Context, request: Request, options: SendOptions, wait: WaitOptions = NO_WAIT) -> Result:
+    """Make a request to people, at most once per key; with --wait, also track its messages.
 
-    ``numbers`` are the options with which the phones were read. Raises UsageError for numbers that have opted out.
+    Raises UsageError for numbers that have opted out.
     """
     options.check()
     wait.check()
-    people = request.phones
-    if request.is_own_body:
-        reader = phones.Reader(numbers.known(context))
-        numbers_read = {phone: reader.international(phone) for phone in people if phone}
-        unclear = [phone for phone, number in numbers_read.items() if number is None]
-        people = [phone and (numbers_read[phone] or phone) for phone in people]
-        if unclear and not options.ignore_optout:
-            who = shorten(", ".join(unclear))
-            context.warn(f"msgctl cannot know whether {who} opted out: write the whole number with its country.")
-    request = request._replace(people=people)
+    request = request._replace(people=request.people or request.phones)
     key = None
     if options.once is not None:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
@@ -97,113 +86,138 @@ def perform(
     """
     if not request.operation.is_recorded:
         return ServiceResult([context.client.send(request)], values=request.values)
-    from msgctl.store.sends import Send
+    from msgctl.store.sends import Send, StoredResult
 
-    context.warns_without_store = False  # the next line reports a store that cannot be used
+    context.warns_without_store = False  # the next lines report a store that cannot be used
     single = _single(context, request, channel, may_repeat=may_repeat)
     store = context.store if request.people else context.optional_store
     send = Send(store, single, key) if store else None
-    if send and (earlier := send.earlier()):
-        return _replayed(context, request, earlier, key)
-    context.client  # noqa: B018 (before the intent, because it fails without a credential)
-    ended = _sent_once(context, request, send)
-    if not isinstance(ended, _End):
-        return _replayed(context, request, ended, key)
-    if ended.error:
-        raise ended.error
-    return ended.result
+    result = (send and send.earlier()) or Attempt(context, request, send).make()
+    if isinstance(result, StoredResult):
+        return _replayed(context, request, result, key)
+    return result
 
 
-def _sent_once(context: Context, request: Request, send: Send | None) -> _End | StoredResult:
-    """Make a request and store its outcome; or return the result of an earlier send under its key."""
-    end, sent_before = None, context.sent.count
-    try:
+class Attempt:
+    """One attempt to send a request: its intent, the request, and its outcome in the store."""
+
+    def __init__(self, context: Context, request: Request, send: Send | None) -> None:
+        self._context = context
+        self._client = context.client  # before the intent, because it fails without a credential
+        self._request = request
+        self._send = send
+        self._sent_before = context.sent.count
+        self._outcomes: Sequence[Outcome] = ()
+        """The outcomes of the recipients; empty if the request was certainly not sent."""
+
+    def make(self) -> ServiceResult | StoredResult:
+        """Make the request and return its result; or return the result of an earlier send under its key."""
+        end: ServiceResult | MsgctlError | None = None
         try:
-            if send and (earlier := send.begin()):
+            if earlier := self._begin():
                 return earlier
-        except STORE_ERRORS as error:
-            if send and request.people:
-                _withdraw(send)
-                raise
-            context.warn(f"{error.what}. This is not recorded in the history.")
-            send = None
-        end = _made(context, request, send, sent_before)
-        _remember(context, request, end.outcomes)
-        _store(context, request, send, end)
-    except MsgctlError:
-        raise
-    except BaseException as error:  # Ctrl-C at any instruction: a request may have left this machine
-        end = end or _interrupted(context, request, sent_before)
-        _store(context, request, send, end)
-        if end.error is None or not isinstance(error, KeyboardInterrupt):
+            end = self._make_request()
+            self._store(end)
+        except MsgctlError:  # of the store, before anything was sent
             raise
-        raise end.error from None
-    return end
+        except BaseException as interruption:  # Ctrl-C at any instruction: a request may have left this machine
+            end = end or self._interrupted()
+            self._store(end)
+            if isinstance(end, ServiceResult) or not isinstance(interruption, KeyboardInterrupt):
+                raise
+        if isinstance(end, MsgctlError):
+            raise end
+        return end
+
+    def _begin(self) -> StoredResult | None:
+        """Store the intent, or return the result of an earlier send. Only requests to people need the store."""
+        try:
+            return self._send.begin() if self._send else None
+        except STORE_ERRORS as error:
+            if self._send and self._request.people:
+                with suppress(*STORE_ERRORS):  # the intent may be stored, although its transaction failed
+                    self._send.store.db.reconnect()
+                    self._send.end([])
+                raise
+            self._context.warn(f"{error.what}. This is not recorded in the history.")
+            self._send = None
+            return None
+
+    def _make_request(self) -> ServiceResult | MsgctlError:
+        """Make the request, and return its result or error."""
+        may_send = self._send.may_send if self._send else None
+        try:
+            return judged(self._request, self._client.send(self._request, may_send=may_send))
+        except MsgctlError as error:
+            return self._failed(error)
+
+    def _failed(self, error: MsgctlError) -> MsgctlError:
+        """Return the error of the request, with the outcomes of its recipients if it was sent or refused."""
+        self._outcomes = ()
+        if isinstance(error, RefusedError) or self._context.sent.count > self._sent_before:
+            error.recipients = self._outcomes = outcomes_after(error, self._request.phones)
+        return error
+
+    def _interrupted(self) -> MsgctlError:
+        """Return the error of a request that was interrupted anywhere, perhaps while the client counted it."""
+        from msgctl.http.client import interrupted
+
+        sent = self._context.sent
+        if not self._client.is_sent:
+            sent.count = self._sent_before
+        return self._failed(interrupted(self._request, is_sent=sent.count > self._sent_before))
+
+    def _store(self, end: ServiceResult | MsgctlError) -> None:
+        """Store how the request ended. A store that cannot be used does not change the result of the command."""
+        if isinstance(end, ServiceResult):
+            self._outcomes = end.outcomes
+        self._context.recipients = outcomes = self._outcomes
+        if (send := self._send) is None:
+            return
+        from msgctl.store import removal
+
+        if not self._request.people:  # the response to a verification message may repeat its code
+            outcomes = [
+                outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
+                for outcome in outcomes
+            ]
+        result = _under_key(end, outcomes)
+        try:
+            try:
+                send.end(outcomes, result)
+            except StoreNotReachedError:  # the session may have been lost during the request
+                send.store.db.reconnect()
+                send.end(outcomes, result)
+        except STORE_ERRORS as error:
+            under = " under --once" if send.key else ""
+            self._context.warn(f"The result is not stored{under}: {error.what}.")
+            return
+        if send.key:
+            with suppress(*STORE_ERRORS):  # the next send under a key deletes them
+                removal.delete_old_keys(send.store)
 
 
-# --- the outcome
-
-
-class _End(NamedTuple):
-    """How a request ended: with a result, or with an error. Without ``outcomes``, it was certainly not sent.
-
-    ``stored`` is the result under the key; without one, the key is free again.
-    """
-
-    outcomes: Sequence[Outcome]
-    stored: StoredResult | None = None
-    result: ServiceResult = ServiceResult([])
-    error: MsgctlError | None = None
-
-
-def _made(context: Context, request: Request, send: Send | None, sent_before: int) -> _End:
-    """Make a request, and return how it ended."""
+def _under_key(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome]) -> StoredResult | None:
+    """Return the result that is stored under a key; None frees the key, because nothing was sent."""
     from msgctl.store.sends import StoredResult
 
-    try:
-        may_send = send.may_send if send else None
-        response = context.client.send(request, may_send=may_send)
-    except MsgctlError as error:
-        return _failed(request, error, is_sent=context.sent.count > sent_before)
-    result = judged(request, response)
-    code = result.failures[0].exit_code if result.failures else 0
-    return _End(result.outcomes, StoredResult(code, response.http_status, response.body), result)
+    if isinstance(end, ServiceResult):
+        (response,) = end.responses
+        code = end.failures[0].exit_code if end.failures else 0
+        return StoredResult(code, response.http_status, response.body)
+    if isinstance(end, RefusedError) or not outcomes:
+        return None
+    return StoredResult(5, end.http_status, end.body.encode() or None, end.message, end.hint or "")
 
 
-def _failed(request: Request, error: MsgctlError, *, is_sent: bool) -> _End:
-    """Return the end of a request with an error."""
-    from msgctl.store.sends import StoredResult
-
-    is_refused = isinstance(error, RefusedError)
-    if not (is_sent or is_refused):
-        return _End([], error=error)
-    error.recipients = outcomes = outcomes_after(error, request.phones)
-    if is_refused:
-        return _End(outcomes, error=error)
-    body = error.body.encode() or None
-    return _End(outcomes, StoredResult(5, error.http_status, body, error.message, error.hint or ""), error=error)
-
-
-def _interrupted(context: Context, request: Request, sent_before: int) -> _End:
-    """Return the end of a request that was interrupted anywhere, perhaps while the client counted it."""
-    from msgctl.http.client import interrupted
-
-    if not context.client.is_sent:
-        context.sent.count = sent_before
-    is_sent = context.sent.count > sent_before
-    return _failed(request, interrupted(request, is_sent=is_sent), is_sent=is_sent)
+def _without_code(text: str | None) -> str | None:
+    return text and CODE.sub("****", text)
 
 
 def judged(request: Request, response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
     error = response.error(request)
     return ServiceResult([response], response.outcomes, request.values, [error] if error else [])
-
-
-def _remember(context: Context, request: Request, outcomes: Sequence[Outcome]) -> None:
-    """Keep the outcomes of a send for the error of an interrupted wait, or of output that cannot be written."""
-    if request.operation.effect is operations.Effect.SENDS:
-        context.recipients = outcomes
 
 
 def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
@@ -279,44 +293,6 @@ def _is_final(context: Context, request: Request, earlier: StoredResult) -> bool
     return ACCEPTED in outcomes or UNKNOWN not in outcomes
 
 
-def _store(context: Context, request: Request, send: Send | None, end: _End) -> None:
-    """Store how a request ended. A store that cannot be used does not change the result of the command."""
-    if send is None:
-        return
-    from msgctl.store import removal
-
-    outcomes = end.outcomes
-    if not request.people:  # the response to a verification message may repeat its code
-        outcomes = [
-            outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
-            for outcome in outcomes
-        ]
-    try:
-        try:
-            send.end(outcomes, end.stored)
-        except StoreNotReachedError:  # the session may have been lost during the request
-            send.store.db.reconnect()
-            send.end(outcomes, end.stored)
-    except STORE_ERRORS as error:
-        under = " under --once" if send.key else ""
-        context.warn(f"The result is not stored{under}: {error.what}.")
-        return
-    if send.key:
-        with suppress(*STORE_ERRORS):  # the next send under a key deletes them
-            removal.delete_old_keys(send.store)
-
-
-def _withdraw(send: Send) -> None:
-    """Delete the intent of a request that is not made. It may be stored, although its transaction failed."""
-    with suppress(*STORE_ERRORS):
-        send.store.db.reconnect()
-        send.end([])
-
-
-def _without_code(text: str | None) -> str | None:
-    return text and CODE.sub("****", text)
-
-
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
     context.sent.add(1)  # before the rest, which Ctrl-C may interrupt
@@ -328,7 +304,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
         if all(outcome.outcome == REFUSED for outcome in result.outcomes):
             context.sent.add(-1)
-        _remember(context, request, result.outcomes)
+        context.recipients = result.outcomes
         accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
         hint = ""
         if key and key.resend_unknown and accepted:

@@ -18,6 +18,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.operations import Effect
 from msgctl.text import capitalized, joined, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
@@ -30,7 +31,8 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
         error = error.replaced(consequence=context.operation.effect.prevented)
     error = with_word(error, context)
-    error.recipients = error.recipients or context.recipients
+    if context.effect is Effect.SENDS:
+        error.recipients = error.recipients or context.recipients
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     as_json = context.is_json
