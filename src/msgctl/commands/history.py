@@ -56,7 +56,7 @@ class Period(OptionGroup):
     def times(self, context: Context) -> dict[str, int | None]:
         """Return the beginning of the days and the time after them, in milliseconds since 1970. Raises UsageError."""
         if self.since is not None:
-            values.last_day(self.since, self.until, context.today())
+            values.last_day(self.since, self.until, context.now().date())
         until = self.until and min(self.until, date.max - timedelta(days=1))
         return {
             "since": None if self.since is None else context.start_of(self.since),

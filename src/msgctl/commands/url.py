@@ -40,7 +40,7 @@ class Days(OptionGroup):
 
     def period(self, context: Context, usual: int = USUAL_DAYS) -> tuple[date, date]:
         """Return the first and the last day; without --since, the last ``usual`` days. Raises UsageError."""
-        today = context.today()
+        today = context.now().date()
         first = self.since or today - timedelta(days=usual)
         return first, values.last_day(first, self.until, today)
 
@@ -146,7 +146,7 @@ def bulk(
 
     file.check_save(save)
     table = _read(context, file, "link", name, to)
-    today = context.today()
+    today = context.now().date()
     if context.options.dry_run:
         requests: list[Request] = []
         for row in table.rows:

@@ -9,9 +9,9 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes, file_names
-from msgctl.cli.shell.context import Context, location_of
+from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import ACCOUNT, PREFERENCES, Choice, OptionGroup, choice_option, parser, text_option
-from msgctl.config import profiles
+from msgctl.config import places, profiles
 from msgctl.config.file import TomlTable
 from msgctl.config.profiles import WORDS
 from msgctl.config.urls import base_url_fault, is_store_url, without_secrets
@@ -41,7 +41,7 @@ def store_location(text: str) -> str:
     """
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
-    return str(location_of(values.short_text(text, "The path or URL of the store")))
+    return str(places.location_of(values.short_text(text, "The path or URL of the store")))
 
 
 def _word(text: str) -> Word:

@@ -1,9 +1,6 @@
 """One run of msgctl: its options, streams and clock, and the objects that commands use."""
 
-import os
-import re
 import shlex
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -13,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from msgctl import files
-from msgctl.cli.shell.global_options import GlobalOptions
+from msgctl.cli.shell.streams import Streams
 from msgctl.config import file as config_file
-from msgctl.config import profiles
+from msgctl.config import places, profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
 from msgctl.http.counter import SentCounter
 from msgctl.operations import Effect, Operation
-from msgctl.output.result import Format
-from msgctl.text import shorten
 
 if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
@@ -29,19 +24,17 @@ if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.outcomes.outcome import Outcome
     from msgctl.outcomes.words import AddedWords
-    from msgctl.output.printer import Printer, Screen
+    from msgctl.output.printer import Printer
     from msgctl.sandbox.emulator import Emulator
     from msgctl.store.store import Store
 
-_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|store|url)\b)(?!.*--help)")
-"""The beginning of the commands in hints that depend on the account."""
 MAX_CHECK = 2.0
 """Seconds that a command waits for a store that it does not need."""
 MAX_CLOCK_ERROR = 60.0
 """Seconds that this machine's clock may differ from the clock of a store on a server."""
 
 
-class Context:
+class Context(Streams):
     """Creates profile, client, printer and emulator when they are first needed, and closes them at the end.
 
     Streams and time are parameters, so that tests can replace them.
@@ -50,23 +43,19 @@ class Context:
     def __init__(
         self,
         *,
-        stdin: TextIO | None = None,
-        stdout: TextIO | None = None,
-        stderr: TextIO | None = None,
+        stdin: TextIO,
+        stdout: TextIO,
+        stderr: TextIO,
         environ: Mapping[str, str] | None = None,
         clock: Callable[[], float] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.stdin = stdin or sys.stdin
-        self.stdout = stdout or sys.stdout
-        self.stderr = stderr or sys.stderr
-        self.environ = os.environ if environ is None else environ
+        super().__init__(stdin, stdout, stderr, environ)
         self._given_clock = clock
         self.clock = clock or time.time
         self.monotonic = monotonic
         self.sleep = sleep
-        self.options = GlobalOptions()
         self.command = "msgctl"
         """The command without ``msgctl``, such as ``sms send``, once it is known."""
         self.job: str | None = None
@@ -92,22 +81,6 @@ class Context:
         """Whether to warn if a store in a database cannot be used; some commands report it as an error."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
-
-    @property
-    def format(self) -> Format:
-        """The output format: the chosen one, or else a table on a terminal and tsv in a pipe."""
-        if self.options.format is not None:
-            return self.options.format
-        return Format.TABLE if self.stdout.isatty() else Format.TSV
-
-    @property
-    def is_json(self) -> bool:
-        """Whether --json was given: then standard error has only JSON, too."""
-        return self.options.format is Format.JSON
-
-    @property
-    def shows_notes(self) -> bool:
-        return not (self.options.quiet or self.is_json)
 
     # --- created when first needed
 
@@ -140,10 +113,9 @@ class Context:
         """The words of the service that the profile adds; none without a profile."""
         from msgctl.outcomes.words import NO_WORDS, AddedWords
 
-        try:
+        with suppress(ConfigurationError):
             return AddedWords(self.profile.words)
-        except ConfigurationError:
-            return NO_WORDS
+        return NO_WORDS
 
     def words_of(self, profile: str) -> "AddedWords":
         """Return the words that a stored profile adds, if the file can be read."""
@@ -211,25 +183,16 @@ class Context:
 
     @property
     def store_location(self) -> str | Path | None:
-        """The URL or path of the store in MSGCTL_STORE or the profile; None for the usual file.
-
-        The sandbox has a separate store.
-        """
-        location = self.environ.get("MSGCTL_STORE", "")
-        try:
+        """The URL or path of the store in MSGCTL_STORE or the profile; None for the usual file."""
+        profile = None
+        with suppress(NoProfileError):  # `msgctl optout` needs no profile
             profile = self.profile
-        except NoProfileError:  # `msgctl optout` needs no profile
-            pass
-        else:
-            if profile.is_sandbox:
-                return files.state_path("sandbox-store.sqlite3")
-            location = location or profile.store or ""
-        return location_of(location) if location else None
+        return places.chosen(self.environ, profile)
 
     @property
     def store_place(self) -> str | Path:
         """The URL or path of the store, including the usual file, in one spelling."""
-        return resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
+        return places.resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
         """Return the commands that make all profiles of this run's store use another one."""
@@ -287,10 +250,9 @@ class Context:
         """The time zone of times for people: the zone of the profile, or None for this machine's zone."""
         from msgctl.values import zone_of
 
-        try:
+        with suppress(ConfigurationError):
             return zone_of(self.profile.timezone)
-        except ConfigurationError:
-            return None
+        return None
 
     def now(self) -> "datetime":
         """Return the time in `zone`; without a time zone, the local time of this machine."""
@@ -304,10 +266,6 @@ class Context:
 
         local = datetime.fromtimestamp(seconds, UTC).astimezone(self.zone)
         return f"{local:%a %Y-%m-%d %H:%M} {self.zone or local.tzname()}"
-
-    def today(self) -> "date":
-        """Return today's date in `zone`."""
-        return self.now().date()
 
     def start_of(self, day: "date") -> int:
         """Return when a day begins in `zone`, in milliseconds since 1970."""
@@ -326,30 +284,6 @@ class Context:
 
             fields.check_names(self.options.fields, columns)
 
-    # --- standard error
-
-    def screen(self, stream: TextIO) -> "Screen":
-        """Return the screen of a stream. In this order, --no-color, NO_COLOR, FORCE_COLOR and TERM decide on colour."""
-        from msgctl.output.printer import Screen, terminal_width
-
-        is_terminal = stream.isatty()
-        is_refused = self.options.no_color or self.environ.get("NO_COLOR")
-        has_color = is_terminal and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
-        color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
-        return Screen(stream, terminal_width(stream) if is_terminal else None, color)
-
-    def for_profile(self, text: str) -> str:
-        """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
-        if not self.options.profile:
-            return text
-        prefix = f"msgctl -p {self.options.profile} "
-        return _COMMAND.sub(lambda _: prefix, text)
-
-    def note(self, text: str) -> None:
-        """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
-        if self.shows_notes:
-            self.say(self.for_profile(text) if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
-
     def note_sandbox(self) -> None:
         """Print that nothing is really sent, once in a run, if the profile is the sandbox."""
         try:
@@ -364,43 +298,3 @@ class Context:
             self.printer.aside = f"({note})"
         else:
             self.note(note)
-
-    def warn(self, text: str) -> None:
-        """Print a warning on standard error, even with --quiet, but not under --json."""
-        if not self.is_json:
-            text = f"Warning: {text}"
-            self.say(text if "msgctl " in text else self.wrapped(text))
-
-    def wrapped(self, text: str, *, indent: int = 0) -> str:
-        """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
-        if not self.stderr.isatty():
-            return text
-        from textwrap import TextWrapper
-
-        from msgctl.output.printer import terminal_width
-
-        width = terminal_width(self.stderr) - indent
-        wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
-        return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
-
-    def say(self, text: str) -> None:
-        """Print a line on standard error."""
-        self.stderr.write(text + "\n")
-        self.stderr.flush()
-
-
-def location_of(store: str) -> str | Path:
-    """Return the absolute path of a store, or its URL unchanged. Raises ConfigurationError."""
-    if "://" in store:
-        return store
-    try:
-        return Path(store).expanduser().absolute()
-    except RuntimeError:
-        raise ConfigurationError(
-            f'The path of the store begins with an unknown user: "{shorten(store)}"', "Use an absolute path."
-        ) from None
-
-
-def resolved(place: str | Path) -> str | Path:
-    """Return the path of a store without symbolic links, or its URL unchanged. Each file has only one such path."""
-    return place if isinstance(place, str) else Path(os.path.realpath(place))

@@ -139,4 +139,4 @@ def _path(text: str) -> Path:
 
 
 def _day(ctx: typer.Context, value: str | None) -> date | None:
-    return None if value is None else values.day(value, ctx.obj.today())
+    return None if value is None else values.day(value, ctx.obj.now().date())

@@ -1,0 +1,87 @@
+"""The standard streams of a run, and what msgctl prints on standard error: notes, warnings and commands to copy."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TextIO
+
+from msgctl.cli.shell.global_options import GlobalOptions
+from msgctl.output.result import Format
+
+if TYPE_CHECKING:
+    from msgctl.output.printer import Screen
+
+_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|store|url)\b)(?!.*--help)")
+"""The beginning of the commands in hints that depend on the account."""
+
+
+class Streams:
+    """The standard streams, and the options and variables that decide what is printed on them."""
+
+    def __init__(self, stdin: TextIO, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str] | None) -> None:
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.environ = os.environ if environ is None else environ
+        self.options = GlobalOptions()
+
+    @property
+    def format(self) -> Format:
+        """The output format: the chosen one, or else a table on a terminal and tsv in a pipe."""
+        if self.options.format is not None:
+            return self.options.format
+        return Format.TABLE if self.stdout.isatty() else Format.TSV
+
+    @property
+    def is_json(self) -> bool:
+        """Whether --json was given: then standard error has only JSON, too."""
+        return self.options.format is Format.JSON
+
+    @property
+    def shows_notes(self) -> bool:
+        return not (self.options.quiet or self.is_json)
+
+    def screen(self, stream: TextIO) -> "Screen":
+        """Return the screen of a stream. In this order, --no-color, NO_COLOR, FORCE_COLOR and TERM decide on colour."""
+        from msgctl.output.printer import Screen, terminal_width
+
+        is_terminal = stream.isatty()
+        is_refused = self.options.no_color or self.environ.get("NO_COLOR")
+        has_color = is_terminal and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
+        return Screen(stream, terminal_width(stream) if is_terminal else None, color)
+
+    def for_profile(self, text: str) -> str:
+        """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
+        if not self.options.profile:
+            return text
+        prefix = f"msgctl -p {self.options.profile} "
+        return _COMMAND.sub(lambda _: prefix, text)
+
+    def note(self, text: str) -> None:
+        """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
+        if self.shows_notes:
+            self.say(self.for_profile(text) if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
+
+    def warn(self, text: str) -> None:
+        """Print a warning on standard error, even with --quiet, but not under --json."""
+        if not self.is_json:
+            text = f"Warning: {text}"
+            self.say(text if "msgctl " in text else self.wrapped(text))
+
+    def wrapped(self, text: str, *, indent: int = 0) -> str:
+        """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
+        if not self.stderr.isatty():
+            return text
+        from textwrap import TextWrapper
+
+        from msgctl.output.printer import terminal_width
+
+        width = terminal_width(self.stderr) - indent
+        wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
+
+    def say(self, text: str) -> None:
+        """Print a line on standard error."""
+        self.stderr.write(text + "\n")
+        self.stderr.flush()
