@@ -1,4 +1,4 @@
-"""How a run of a job ended: the state of the job, the error with its exit code, and the next steps.
+"""How a run of a job ended: the state of the job, and the error with its exit code and hint.
 
 The store keeps the `Ending`, so that the same command under the same name reports it again.
 """
@@ -195,43 +195,3 @@ def resume_hint(job: Job) -> str:
     if ending is not None and ending.why is Why.CREDIT_LIMIT:
         total, option = " (N is the new total)", " --max-credits N"
     return f"{verb}{total}: msgctl job resume {job.typed}{option}"
-
-
-def next_steps(
-    job: Job, *, on_its_way: bool, undelivered: bool, is_overdue: bool = False, is_polled: bool = False
-) -> list[str]:
-    """Return hints for the next steps with a job.
-
-    ``on_its_way`` means that some accepted messages have no final state, and ``undelivered`` means that some were not
-    delivered. ``is_polled`` means that `job states` has just read the states.
-    """
-    name = job.typed
-    if job.is_running:
-        return [f"Check it again: msgctl job show {name}"]
-    if job.state == "scheduled":
-        profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
-        command = f"msgctl {profile}job run-due"
-        if is_overdue:
-            now = f"To send it now: msgctl job resume {name}"
-            return [now, f"To send such jobs in time, run from cron every minute: {command}"]
-        return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
-    steps = []
-    if job.unknown:
-        steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
-    if job.command in ("sms bulk", "call bulk"):
-        if on_its_way:
-            check = f"Check the delivery: msgctl job states {name}"
-            if is_polled:
-                check = f"Wait for the rest: msgctl job states {name} --follow"
-            steps.append(check)
-        if undelivered and is_polled:
-            steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
-        if undelivered and job.state != "cancelled":
-            steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
-    if job.shown_state == "paused":
-        ending = Ending.load(job.ending)
-        if ending is not None and ending.why is Why.CANARY:  # first, see whether these people got it
-            steps.append(resume_hint(job))
-        else:
-            steps.insert(0, resume_hint(job))
-    return steps or [f"List the recipients: msgctl job report {name}"]

@@ -6,10 +6,11 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from msgctl.config import profiles
 from msgctl.credits import as_credits
-from msgctl.jobs.ending import paused_because
+from msgctl.jobs.ending import Ending, Why, paused_because, resume_hint
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -38,6 +39,14 @@ JOB_FIELDS = (
 """The columns of a job."""
 LIST_FIELDS = tuple(name for name in JOB_FIELDS if name not in ("delivered", "undelivered", "on_its_way"))
 """The columns of a list of jobs. A list does not read delivery states, because it would read every recipient."""
+
+
+class Deliveries(NamedTuple):
+    """The numbers of accepted messages that were delivered, were not, or have no final state yet."""
+
+    delivered: int
+    undelivered: int
+    on_its_way: int
 
 
 @dataclass(frozen=True)
@@ -80,14 +89,12 @@ class Summary:
         return paused_because(self.job)
 
     @property
-    def deliveries(self) -> dict[str, int]:
-        """The numbers of accepted messages that were delivered, were not, or have no final state yet."""
+    def deliveries(self) -> Deliveries:
         classes = Counter[str]()
         for state, number in (self.states or {}).items():
             classes[_delivery(state, self.words)] += number
         delivered, undelivered = classes[DELIVERED], classes[UNDELIVERED]
-        on_its_way = self.job.accepted - delivered - undelivered
-        return {"delivered": delivered, "undelivered": undelivered, "on_its_way": on_its_way}
+        return Deliveries(delivered, undelivered, self.job.accepted - delivered - undelivered)
 
     def document(self) -> dict[str, Any]:
         """Return the fields by name, with times in ISO 8601.
@@ -107,7 +114,7 @@ class Summary:
             "recipients": job.recipients,
             **self.outcomes,
             "requests": job.requests,
-            **({} if self.states is None else self.deliveries),
+            **({} if self.states is None else self.deliveries._asdict()),
             "credits": self.credits,
             "machine": job.machine,
             "phone_column": self.settings.phone_column,
@@ -131,6 +138,43 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
             exclusions[EXCLUSIONS.get(reason, "over_limit")] += number
     states = {state: number for state, number in results.state_counts(store, job.number).items() if state is not None}
     return replace(summary(job), states=states, exclusions=exclusions, words=words)
+
+
+def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[str]:
+    """Return hints for the next steps with a job, at a time in milliseconds since 1970.
+
+    ``is_polled`` means that `job states` has just read the states.
+    """
+    job, name, deliveries = summary.job, summary.job.typed, summary.deliveries
+    if job.is_running:
+        return [f"Check it again: msgctl job show {name}"]
+    if job.state == "scheduled":
+        profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
+        command = f"msgctl {profile}job run-due"
+        if (job.due or 0) <= now:
+            cron = f"To send such jobs in time, run from cron every minute: {command}"
+            return [f"To send it now: msgctl job resume {name}", cron]
+        return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
+    steps = []
+    if job.unknown:
+        steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
+    if job.command in ("sms bulk", "call bulk"):
+        if deliveries.on_its_way > 0:
+            check = f"Check the delivery: msgctl job states {name}"
+            if is_polled:
+                check = f"Wait for the rest: msgctl job states {name} --follow"
+            steps.append(check)
+        if deliveries.undelivered and is_polled:
+            steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
+        if deliveries.undelivered and job.state != "cancelled":
+            steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
+    if job.shown_state == "paused":
+        ending = Ending.load(job.ending)
+        if ending is not None and ending.why is Why.CANARY:  # first, see whether these people got it
+            steps.append(resume_hint(job))
+        else:
+            steps.insert(0, resume_hint(job))
+    return steps or [f"List the recipients: msgctl job report {name}"]
 
 
 def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:

@@ -139,13 +139,7 @@ def result(
     """Return a job as ``job show`` prints it, with its error and the next steps."""
     context.job = job.id
     summary = report.details(context.store, job, context.words_of(job.profile)) if is_stored else report.summary(job)
-    steps = ending.next_steps(
-        job,
-        on_its_way=summary.deliveries["on_its_way"] > 0,
-        undelivered=summary.deliveries["undelivered"] > 0,
-        is_overdue=(job.due or 0) <= context.store.now(),
-        is_polled=layout is Layout.JOB_POLLED,
-    )
+    steps = report.next_steps(summary, context.store.now(), is_polled=layout is Layout.JOB_POLLED)
     failures = [failure] if failure else []
     return OwnResult(replace(summary, is_replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
@@ -209,7 +203,8 @@ def _run(context: Context, sender: Sender, hint: str) -> None:
         received.append(number)
         if len(received) > 1:
             raise KeyboardInterrupt
-        sender.stop(Why.INTERRUPTED if number == SIGINT else Why.TERMINATED)
+        why = Why.INTERRUPTED if number == SIGINT else Why.TERMINATED
+        sender.stop(why)
 
     bar = progress_bar(context)
     try:
