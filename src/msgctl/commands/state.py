@@ -41,9 +41,11 @@ class MessageIds(OptionGroup):
         """Return the messages, each ID once."""
         if self.id and self.last:
             raise UsageError("Use either --last or IDs, not both")
-        if not self.id and not self.last:
+        if self.last:
+            return _last_messages(context)
+        if not self.id:
             raise UsageError("ID is missing", "Give message IDs, or --last.")
-        return [*map(Tracked, dict.fromkeys(self.id or ()))] or _last_messages(context)
+        return [Tracked(message_id) for message_id in dict.fromkeys(self.id)]
 
 
 @command(
@@ -142,7 +144,8 @@ def _last_messages(context: Context) -> list[Tracked]:
     if messages := messages_of((entry.id, entry.phone) for entry in accepted):
         return messages
     why = f"profile {profile.name} has sent no single message from this machine"
-    for last in entries[:1]:
+    if entries:
+        last = entries[0]
         time = timestamp(last.time // 1000)
         why = f"the last message ({last.command}, {time}) has no ID; its outcome is {last.outcome}"
     hint = "Give the ID of each message; msgctl history lists earlier ones.\nFor a job: msgctl job states --last"

@@ -39,9 +39,10 @@ _HOURS = re.compile(rf"{_TIME} *- *{_TIME}", re.ASCII)
 
 @dataclass(frozen=True)
 class Window:
-    """The hours of each weekday, Monday first, at which messages may be sent, in minutes since midnight.
+    """The hours at which messages may be sent.
 
-    The end is not included; None marks a closed day. ``is_holiday`` returns whether a date is closed on any weekday.
+    ``week`` has the first minute and the end of each weekday, in minutes since midnight, Monday first. None is a closed
+    day. ``is_holiday`` returns whether a date is closed, whatever its weekday.
     """
 
     week: Sequence[tuple[int, int] | None]

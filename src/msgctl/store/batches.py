@@ -19,7 +19,7 @@ from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
 OLD = 0.2
-"""Seconds after which the opt-outs are read again, because the store is slow."""
+"""If a commit takes longer than these seconds, the opt-outs are read again."""
 
 
 class LostJobError(ConditionError):

@@ -139,11 +139,11 @@ def resend(
     *,
     expected: int | None = None,
 ) -> int:
-    """Fix the recipients of a resend, and return how many there are. They are pending in another attempt.
+    """Begin a resend: the selected recipients become pending in another attempt. Return how many there are.
 
     ``outcomes`` and ``has_state`` select them by their last attempt, as in `recipients.report`. ``expected`` is the
-    number in the question that the user has confirmed. Raises UsageError if an earlier resend has not ended, or if the
-    number has changed, and ConditionError if the job is running.
+    number that the user has confirmed. Raises UsageError if the number is another one now, or if an earlier resend has
+    not ended. Raises ConditionError if the job is running.
     """
     db = store.db
     with _changing(store, number) as job:

@@ -122,8 +122,8 @@ class JobStates:
             for sent in together:
                 groups.setdefault(sent.id, []).append(sent)
             for id_, group in groups.items():
-                known = {sent.phone: sent.state for sent in group if sent.state}
-                yield Tracked(id_, [sent.phone or "" for sent in group], known=known)
+                reported = {sent.phone: sent.state for sent in group if sent.state}
+                yield Tracked(id_, [sent.phone or "" for sent in group], reported=reported)
 
     def _counted(self, checked: Iterator[Tracked]) -> Iterator[Tracked]:
         """Count messages that were checked; stop after too many failures in a row."""

@@ -55,10 +55,10 @@ class Goal(NamedTuple):
 class Tracked:
     """A message ID, the phones that share it, if they are known, and the results of its checks.
 
-    ``response`` is the latest response about the message. ``states`` are the states in it, each after its phone: one
-    for each of ``phones``, or one for each message in the response. ``texts`` are the states that are words of the
-    service. A state that another field contradicts is not one of them. ``error`` is the error of the last check if it
-    failed. ``known`` are the states that `changes` has reported, by phone.
+    ``response`` is the latest response about the message. ``states`` are pairs of a phone and its state: one for each
+    of ``phones``, or else one for each message in the response. ``texts`` are the states that the service sent
+    unchanged; a state that another field contradicts has a comment. ``error`` is the error of the last check, if it
+    failed. ``reported`` are the states that `changes` has returned, by phone.
     """
 
     id: str
@@ -67,7 +67,7 @@ class Tracked:
     states: Sequence[tuple[str | None, str | None]] = ()
     texts: set[str] = field(default_factory=set)
     error: MsgctlError | None = None
-    known: dict[str | None, str] = field(default_factory=dict)
+    reported: dict[str | None, str] = field(default_factory=dict)
 
     @property
     def request(self) -> Request:
@@ -98,8 +98,8 @@ class Tracked:
     def changes(self) -> dict[str | None, str]:
         """Return the states that are new since the last call, by phone (None if it is not known)."""
         states = {phone: state for phone, state in self.states if state}
-        changed = {phone: state for phone, state in states.items() if self.known.get(phone) != state}
-        self.known |= states
+        changed = {phone: state for phone, state in states.items() if self.reported.get(phone) != state}
+        self.reported |= states
         return changed
 
     def learned(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:

@@ -45,7 +45,8 @@ MINUTE = 60.0
 def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
-    After the rest of an interrupted resend, send to the other pending recipients, unless ``only_resend`` is true.
+    If a resend was interrupted, this first completes the resend. Then it sends the other pending messages, unless
+    ``only_resend`` is true.
     Raises ConditionError if another process is running the job, or takes it over.
     """
     context.job = job.id
