@@ -6,9 +6,8 @@ The outcome is certain, or it is unknown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from operator import itemgetter
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgctl.credits import CREDIT, MAX_CREDITS, millionths, share
@@ -147,16 +146,16 @@ def _is_too_long(document: Any, request: RequestParts) -> bool:
     A name or text that is repeated, or a value of the request, costs little time, and counts only as a value.
     A character beyond ASCII counts as its escape, since some decompose into several words.
     """
-    left = MAX_READ + MAX_READ_EACH * len(request.phones)
-    known = set(request.echoes)
+    size, limit = 0, MAX_READ + MAX_READ_EACH * len(request.phones)
+    counted = set(request.echoes)
     for value in values(document):
-        left -= VALUE
+        size += VALUE
         for text in value if isinstance(value, dict) else (value,):
-            if isinstance(text, str) and text not in known:
-                known.add(text)
-                read = words.cut(text)
-                left -= NEW_TEXT + len(ascii(read)) + (len(text) - len(read)) // UNREAD
-            if left < 0:
+            if isinstance(text, str) and text not in counted:
+                counted.add(text)
+                beginning = words.cut(text)
+                size += NEW_TEXT + len(ascii(beginning)) + (len(text) - len(beginning)) // UNREAD
+            if size > limit:
                 return True
     return False
 
@@ -231,15 +230,15 @@ def _contradiction(request: RequestParts, content: Any) -> ContentField | None:
 
 
 _ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
-_AN_ID = "m100001"
-_USUAL_ID = re.compile(r"(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)")
+_NEUTRAL_ID = re.compile(r"(?=.{6,64}\Z)(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)")
+"""A number, a letter and a number, or a UUID."""
 
 
-def _is_usual(own_id: Any) -> bool:
-    """Return whether an id is a number, a number after a letter, or a UUID, which do not influence the outcome."""
-    if not isinstance(own_id, str) or not 6 <= len(own_id) <= 64 or not _USUAL_ID.fullmatch(own_id):
+def _is_neutral(own_id: Any) -> bool:
+    """Return whether an id contains no word, so that another such id would not change the outcome of its entry."""
+    if not isinstance(own_id, str) or not _NEUTRAL_ID.fullmatch(own_id):
         return False
-    return "bad" not in own_id and "added" not in own_id  # the only words of a list with such letters
+    return "bad" not in own_id and "added" not in own_id  # the only known words with the letters of a UUID
 
 
 class _Verdict(NamedTuple):
@@ -248,6 +247,10 @@ class _Verdict(NamedTuple):
     outcome: str
     status: str | None
     doubt: Doubt | None
+
+
+_NOT_COMPARED = (ECHOES | {"id"}) - {"to"}
+"""Fields of an entry that do not influence its outcome."""
 
 
 class _Record:
@@ -261,16 +264,15 @@ class _Record:
 
     def verdict(self, entry: Object) -> _Verdict:
         """Return the verdict on an entry. Entries that differ only in their id and echoes are judged once."""
-        own_id = entry.get("id", _AN_ID)
         types = tuple(map(type, entry.values()))  # the number 1.0 means acceptance, the equal text does not
-        if not _is_usual(own_id) or own_id in self.request.echoes or dict in types or list in types:
+        if dict in types or list in types:
             return self._verdict(entry)
-        names = tuple(entry)
-        kind = (names, types, _others(names)(entry))
-        verdict = self._verdicts.get(kind)
-        if verdict is None:
-            verdict = self._verdicts[kind] = self._verdict(entry)
-        return verdict
+        if "id" in entry and (not _is_neutral(entry["id"]) or entry["id"] in self.request.echoes):
+            return self._verdict(entry)
+        kind = (*entry, *types, *[value for name, value in entry.items() if name not in _NOT_COMPARED])
+        if kind not in self._verdicts:
+            self._verdicts[kind] = self._verdict(entry)
+        return self._verdicts[kind]
 
     def _verdict(self, entry: Object) -> _Verdict:
         status = next((text_to_store(value) for value in stated_in(entry) if is_plain(value)), None)
@@ -326,13 +328,6 @@ class _Record:
         phone = phone or text_to_store(entry.get("phone"))
         error = service_message(entry) if outcome != ACCEPTED else None
         return Outcome(phone, outcome, own_id, status, millionths(text_to_store(entry.get("credits"))), error, doubt)
-
-
-@lru_cache(maxsize=64)
-def _others(names: tuple[str, ...]) -> Callable[[Object], object]:
-    """Return a function that returns the fields of an entry that differ between outcomes."""
-    others = [name for name in names if name != "id" and (name == "to" or name not in ECHOES)]
-    return itemgetter(*others) if others else len
 
 
 def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
