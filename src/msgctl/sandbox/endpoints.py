@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from sqlite3 import Connection, Row
+from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -275,6 +275,10 @@ def begin(emulator: Emulator, *, is_new: bool) -> None:
         set_clock(emulator, change=settings.clock)
 
 
+_URLS = """SELECT name, url_short AS urlShort, url_long AS urlLong, premium,
+    (SELECT count(*) FROM clicks WHERE url = urls.number) AS clicks FROM urls ORDER BY number DESC LIMIT 100"""
+
+
 @_endpoint(
     "GET",
     "/overview",
@@ -290,7 +294,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObj
     with emulator.reading() as db:
         now, left = emulator.now(db), emulator.account.credits
         shown = handlers.stored_messages(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
-        urls = [_url(db, row) for row in db.execute("SELECT * FROM urls ORDER BY number DESC LIMIT 100").fetchall()]
+        urls = db.execute(_URLS).fetchall()
     return {
         "version": version,
         "credits": left,
@@ -299,7 +303,7 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObj
         "responses": choose_responses(emulator)["responses"],
         "moving": any(message.reached(now) != message.states() for message in shown),
         "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
-        "urls": urls,
+        "urls": [{**url, "premium": bool(url["premium"])} for url in urls],
         "requests": [page.described_request(*entry) for entry in reversed(emulator.requests.copy())],
     }
 
@@ -342,19 +346,6 @@ def _message(message: SentMessage, now: float) -> JsonObject:
     if message.template_values is not None:
         document["values"] = json.loads(message.template_values)
     return document
-
-
-def _url(db: Connection, row: Row) -> JsonObject:
-    query = "SELECT date, count(*) FROM clicks WHERE url = ? GROUP BY date ORDER BY date"
-    days = [{"date": date, "clicks": count} for date, count in db.execute(query, (row["number"],))]
-    return {
-        "name": row["name"],
-        "urlShort": row["url_short"],
-        "urlLong": row["url_long"],
-        "premium": bool(row["premium"]),
-        "clicks": sum(day["clicks"] for day in days),
-        "days": days[-30:],
-    }
 
 
 def _pattern(phone: str) -> str:
