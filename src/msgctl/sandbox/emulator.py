@@ -159,7 +159,7 @@ class Emulator:
             return wrong_method(operation.path, operation.method).response()
         try:
             fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-            given = parameters_of(fields, request, self.settings[:2])
+            values = parameters_of(fields, request, self.settings[:2])
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
@@ -167,7 +167,7 @@ class Emulator:
                 is_observed = account.responses == responses.OBSERVED
                 scope = Scope(db, now, account.credits, self.random, self.origin, is_observed)
                 handler = HANDLERS.get(operation.record.name) or partial(sample, operation.record)
-                record = handler(scope, given)
+                record = handler(scope, values)
                 if isinstance(record, Refusal):
                     return self.refused(record, operation)
                 if is_observed:

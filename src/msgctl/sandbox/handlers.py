@@ -37,7 +37,6 @@ from msgctl.text import plural, timestamp
 SMS = "sms"
 CALL = "call"
 CHATAPP = "chatapp"
-KINDS = (SMS, CALL, CHATAPP)
 
 ACCEPTED = "accepted"
 BLOCKED = "blocked"
@@ -68,7 +67,7 @@ _CALL = {
 }
 _RECEIVED = {"delivered", "answered", "voicemail"}
 
-Given = Mapping[str, Any]
+Values = Mapping[str, Any]
 """The parameters of a request by their names, as `protocol.parameters_of` returns them."""
 
 
@@ -139,9 +138,9 @@ _COLUMNS = ", ".join(SentMessage._fields)
 _INSERT = f"INSERT INTO messages ({_COLUMNS}) VALUES ({', '.join('?' for _ in SentMessage._fields)})"  # noqa: S608
 
 
-def stored_messages(db: Connection, rest: str, *values: object) -> list[SentMessage]:
-    """Return stored messages; ``rest`` is the query after the table's name."""
-    return [SentMessage(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM messages {rest}", values)]  # noqa: S608
+def stored_messages(db: Connection, clauses: str, *values: object) -> list[SentMessage]:
+    """Return stored messages; ``clauses`` are the query after the table's name."""
+    return [SentMessage(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM messages {clauses}", values)]  # noqa: S608
 
 
 def deliver(
@@ -225,39 +224,40 @@ def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) 
 # --- balance, blocked numbers, SMS, calls, message states
 
 
-def balance(scope: Scope, _given: Given) -> dict[str, object]:
+def balance(scope: Scope, _values: Values) -> dict[str, object]:
     return {"status": scope.credits}
 
 
-def block_phone(scope: Scope, given: Given) -> dict[str, object]:
+def block_phone(scope: Scope, values: Values) -> dict[str, object]:
     """Block a number. Blocking it again only changes its name."""
-    phone = given["phone"]
-    known = scope.db.execute("SELECT id, name FROM blocked WHERE phone = ?", (phone,)).fetchone()
-    block_id = known["id"] if known else new_id(scope.random)
-    name = given.get("name") or (known["name"] if known else "")
+    phone = values["phone"]
+    row = scope.db.execute("SELECT id, name FROM blocked WHERE phone = ?", (phone,)).fetchone()
+    block_id, old_name = row or (new_id(scope.random), "")
+    name = values.get("name") or old_name
     scope.db.execute("REPLACE INTO blocked (phone, id, name) VALUES (?, ?, ?)", (phone, block_id, name))
     return {"id": block_id, "status": BLOCKED, "phone": phone, "name": name}
 
 
-def send_sms(scope: Scope, given: Given) -> dict[str, object]:
-    text = given.get("sms") or given["message"]
-    sent = deliver(scope, given["phone"], SMS, text, credits=segments.count(text).segments)
+def send_sms(scope: Scope, values: Values) -> dict[str, object]:
+    text = values.get("sms") or values["message"]
+    sent = deliver(scope, values["phone"], SMS, text, credits=segments.count(text).segments)
     return {**_record(RESPONSE_SMS, scope, sent), "status": int(status(sent) == ACCEPTED)}
 
 
-def send_call(scope: Scope, given: Given) -> dict[str, object]:
-    _check_speech(given)
-    more: dict[str, Any] = {"voice": given.get("voice"), "audio_code": given.get("audio-code")}
-    more["voicemail"] = given.get("leave-voicemail", False)
-    sent = deliver(scope, given["phone"], CALL, given.get("message", ""), **more)
+def send_call(scope: Scope, values: Values) -> dict[str, object]:
+    _check_speech(values)
+    voice, audio_code = values.get("voice"), values.get("audio-code")
+    voicemail = values.get("leave-voicemail", False)
+    text = values.get("message", "")
+    sent = deliver(scope, values["phone"], CALL, text, voice=voice, audio_code=audio_code, voicemail=voicemail)
     return _record(RESPONSE_CALL, scope, sent)
 
 
-def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[str, object]]:
+def messages_state(scope: Scope, values: Values) -> dict[str, object] | list[dict[str, object]]:
     """Return the state of a message, with its text; a code in it is masked."""
-    messages = stored_messages(scope.db, "WHERE id = ?", given["id"])
+    messages = stored_messages(scope.db, "WHERE id = ?", values["id"])
     if scope.is_observed and not messages:
-        messages = stored_messages(scope.db, "WHERE dispatch_id = ? ORDER BY number", given["id"])
+        messages = stored_messages(scope.db, "WHERE dispatch_id = ? ORDER BY number", values["id"])
     if not messages:
         raise Refusal("NOT_FOUND", "id: no message with this ID exists", parameter="id")
     records = [
@@ -266,10 +266,10 @@ def messages_state(scope: Scope, given: Given) -> dict[str, object] | list[dict[
     return records if scope.is_observed else records[0]
 
 
-def _check_speech(given: Given) -> None:
+def _check_speech(values: Values) -> None:
     """Refuse a call with neither speech nor audio, or with both (API, "POST /call/send")."""
-    spoken = [name for name in ("message", "voice") if name in given]
-    if "audio-code" in given:
+    spoken = [name for name in ("message", "voice") if name in values]
+    if "audio-code" in values:
         if spoken:
             raise invalid("audio-code", f"must not be combined with {' and '.join(spoken)}")
         return
@@ -281,17 +281,17 @@ def _check_speech(given: Given) -> None:
 # --- chat-app messages from templates
 
 
-def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
+def send_by_chatapp(scope: Scope, values: Values) -> dict[str, object]:
     """Send a chat-app message: a code if there is an app name, or else a template."""
-    template = given.get("template", DEFAULT_TEMPLATE)
+    template = values.get("template", DEFAULT_TEMPLATE)
     if template == MISSING_TEMPLATE:
         raise Refusal("INVALID_TEMPLATE", f"template: {quoted(template)} does not exist", parameter="template")
-    if "app-name" in given:
-        sent = _send_code(scope, given, CHATAPP, template=template)
+    if "app-name" in values:
+        sent = _send_code(scope, values, CHATAPP, template=template)
     else:
-        text = ": ".join(filter(None, (template, ", ".join(given["body"]))))
-        more = {"template": template, "template_values": json.dumps(given["body"])}
-        sent = deliver(scope, [given["phone"]], CHATAPP, text, **more)
+        text = ": ".join(filter(None, (template, ", ".join(values["body"]))))
+        body = json.dumps(values["body"])
+        sent = deliver(scope, [values["phone"]], CHATAPP, text, template=template, template_values=body)
     record = {**_entry(RESPONSE_CHATAPP.fields, scope, sent[0]), "status": status(sent)}
     if sent[0].blocked:
         record["id"] = ""  # a record with an ID could mean that the message was accepted
@@ -303,22 +303,22 @@ def send_by_chatapp(scope: Scope, given: Given) -> dict[str, object]:
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes, void after wrong guesses
 
 
-def send_code_by_sms(scope: Scope, given: Given) -> dict[str, object]:
-    return _record(RESPONSE_SMS_2FA, scope, _send_code(scope, given, SMS))
+def send_code_by_sms(scope: Scope, values: Values) -> dict[str, object]:
+    return _record(RESPONSE_SMS_2FA, scope, _send_code(scope, values, SMS))
 
 
-def send_code_by_call(scope: Scope, given: Given) -> dict[str, object]:
-    return _record(RESPONSE_CALL_2FA, scope, _send_code(scope, given, CALL, voice=given["voice"]))
+def send_code_by_call(scope: Scope, values: Values) -> dict[str, object]:
+    return _record(RESPONSE_CALL_2FA, scope, _send_code(scope, values, CALL, voice=values["voice"]))
 
 
-def verify(scope: Scope, given: Given) -> dict[str, object] | Refusal:
+def verify(scope: Scope, values: Values) -> dict[str, object] | Refusal:
     """Accept a code once. Return a refusal if it is wrong, used, void, expired, or was never sent.
 
     The refusal is returned instead of raised, so that the number of wrong guesses is stored.
     """
-    key = (given["phone"], given["app-name"])
+    key = (values["phone"], values["app-name"])
     row = scope.db.execute("SELECT * FROM codes WHERE phone = ? AND app_name = ?", key).fetchone()
-    if row is None or row["code"] != given["code"]:
+    if row is None or row["code"] != values["code"]:
         scope.db.execute("UPDATE codes SET wrong_guesses = wrong_guesses + 1 WHERE phone = ? AND app_name = ?", key)
         scope.db.execute("DELETE FROM codes WHERE wrong_guesses >= ?", (MAX_WRONG_GUESSES,))
         return Refusal("INVALID_CODE", "code: not the last code sent, already used, or void", parameter="code")
@@ -328,15 +328,15 @@ def verify(scope: Scope, given: Given) -> dict[str, object] | Refusal:
     return {"status": "verified"}
 
 
-def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> list[SentMessage]:
+def _send_code(scope: Scope, values: Values, kind: str, **more: Any) -> list[SentMessage]:
     """Send a new code, which replaces an older one. A blocked phone keeps its older code."""
     code = f"{scope.random.randrange(10**_DIGITS):0{_DIGITS}}"
-    ending = f" is your {given['app-name']} code. It expires in {MINUTES_TO_EXPIRE} minutes."
-    more |= {"shown": "*" * _DIGITS + ending, "code": code}
+    ending = f" is your {values['app-name']} code. It expires in {MINUTES_TO_EXPIRE} minutes."
+    shown = "*" * _DIGITS + ending
     price = segments.count(code + ending).segments if kind == SMS else 1
-    sent = deliver(scope, [given["phone"]], kind, code + ending, credits=price, **more)
+    sent = deliver(scope, [values["phone"]], kind, code + ending, shown=shown, credits=price, code=code, **more)
     if status(sent) == ACCEPTED:
-        row = (sent[0].phone, given["app-name"], code, scope.now + MINUTES_TO_EXPIRE * 60)
+        row = (sent[0].phone, values["app-name"], code, scope.now + MINUTES_TO_EXPIRE * 60)
         scope.db.execute("REPLACE INTO codes (phone, app_name, code, expires) VALUES (?, ?, ?, ?)", row)
     return sent
 
@@ -344,14 +344,13 @@ def _send_code(scope: Scope, given: Given, kind: str, **more: Any) -> list[SentM
 # --- short URLs and the statistics of their clicks
 
 
-def shorten(scope: Scope, given: Given) -> dict[str, object]:
+def shorten(scope: Scope, values: Values) -> dict[str, object]:
     """Create a short URL. Raises Refusal if its name or alias is taken."""
-    name, url_long, domain = given["name"], given["url-long"], given.get("domain-name")
+    name, url_long, domain = values["name"], values["url-long"], values.get("domain-name")
     if _is_taken(scope, "name", name):
-        raise Refusal(
-            "INVALID_NAME", f"name: a short URL {quoted(name)} exists, and names are unique", parameter="name"
-        )
-    alias = given.get("alias")
+        why = f"name: a short URL {quoted(name)} exists, and names are unique"
+        raise Refusal("INVALID_NAME", why, parameter="name")
+    alias = values.get("alias")
     if alias is not None and _is_taken(scope, "alias", alias):
         raise Refusal("INVALID_NAME", f"alias: a short URL that ends in {quoted(alias)} exists")
     while alias is None or _is_taken(scope, "alias", alias):
@@ -359,19 +358,19 @@ def shorten(scope: Scope, given: Given) -> dict[str, object]:
     url_short = f"https://{domain}/{alias}" if domain else f"{scope.origin}/u/{alias}"
     scope.db.execute(
         "INSERT INTO urls (name, alias, url_short, url_long, premium) VALUES (?, ?, ?, ?, ?)",
-        (name, alias, url_short, url_long, given.get("is-premium", False)),
+        (name, alias, url_short, url_long, values.get("is-premium", False)),
     )
     return {"urlShort": url_short, "urlLong": url_long, "msg": "The short URL was created."}
 
 
-def statistic(scope: Scope, given: Given) -> dict[str, object]:
+def statistic(scope: Scope, values: Values) -> dict[str, object]:
     """Return the clicks of a range of days, by the requested category or by all categories of the URL."""
     from msgctl.sandbox import clicks
 
-    days = (given["since"], given["until"])
+    days = (values["since"], values["until"])
     if days[0] > days[1]:
         raise invalid("since", f"must not be later than until ({days[0]} is later than {days[1]})")
-    name, category = given["name-url"], given.get("category")
+    name, category = values["name-url"], values.get("category")
     url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
     if url is None:
         raise Refusal("NOT_FOUND", "name-url: no short URL with this name exists", parameter="name-url")
@@ -386,17 +385,17 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
     return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
 
 
-def sample(record: Record, scope: Scope, given: Given) -> dict[str, object]:
+def sample(record: Record, scope: Scope, values: Values) -> dict[str, object]:
     """Return a record of sample values, for an operation that the sandbox does not emulate."""
-    return {field.name: _sample(field, record.shape, scope, given) for field in record.fields}
+    return {field.name: _sample(field, record.shape, scope, values) for field in record.fields}
 
 
-def _sample(field: ResponseField, shape: Shape, scope: Scope, given: Given, number: int = 1) -> object:
+def _sample(field: ResponseField, shape: Shape, scope: Scope, values: Values, number: int = 1) -> object:
     """Return a sample value. An array of a dispatch has an element per recipient; any other array has `SAMPLES`."""
     if field.kind is Kind.ARRAY:
-        count = len(given["phone"]) if shape is Shape.DISPATCH else SAMPLES
+        count = len(values["phone"]) if shape is Shape.DISPATCH else SAMPLES
         return [
-            {inner.name: _sample(inner, shape, scope, given, place) for inner in field.of}
+            {inner.name: _sample(inner, shape, scope, values, place) for inner in field.of}
             for place in range(1, count + 1)
         ]
     if field.kind in (Kind.INTEGER, Kind.NUMBER):
@@ -404,11 +403,11 @@ def _sample(field: ResponseField, shape: Shape, scope: Scope, given: Given, numb
     if field.name in ("status", "state"):
         return ACCEPTED
     if field.name == "phone" and shape is Shape.DISPATCH:
-        return given["phone"][number - 1]
+        return values["phone"][number - 1]
     return new_id(scope.random) if field.name == "id" else f"{field.name} {number}"
 
 
-HANDLERS: Mapping[str, Callable[[Scope, Given], object]] = {
+HANDLERS: Mapping[str, Callable[[Scope, Values], object]] = {
     operations.RESPONSE_BALANCE.name: balance,
     operations.RESPONSE_SECURITY.name: block_phone,
     operations.RESPONSE_SMS.name: send_sms,
