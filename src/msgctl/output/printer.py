@@ -51,16 +51,16 @@ class Screen(NamedTuple):
     def write_bytes(self, data: bytes) -> None:
         """Write UTF-8 bytes unchanged, whatever the encoding of the stream."""
         self.stream.flush()
-        left = memoryview(data)
-        while left:  # an unbuffered stream (python -u) may write only a part
-            left = left[self.stream.buffer.write(left) :]
+        remaining = memoryview(data)
+        while remaining:  # an unbuffered stream (python -u) may write only a part
+            remaining = remaining[self.stream.buffer.write(remaining) :]
 
 
 def terminal_width(stream: TextIO) -> int:
     """Return the columns of a terminal: COLUMNS, or else the terminal's width; at least `_MIN_WIDTH`."""
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isascii() and wanted.isdecimal() and len(wanted) < 6 and int(wanted) > 0:
-        return max(int(wanted), _MIN_WIDTH)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdecimal() and len(columns) < 6 and int(columns) > 0:
+        return max(int(columns), _MIN_WIDTH)
     try:
         return max(os.get_terminal_size(stream.fileno()).columns or _USUAL_WIDTH, _MIN_WIDTH)
     except (OSError, ValueError):  # a stream that reports a terminal but has no file descriptor

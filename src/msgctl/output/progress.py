@@ -59,18 +59,14 @@ class _Pace(ProgressColumn):
     """Recipients per second and the remaining time, once they are known."""
 
     def render(self, task: Task) -> Text:
-        speed, left = task.speed or 0, task.time_remaining
+        speed, remaining = task.speed or 0, task.time_remaining
         pace = ""
         if speed >= 10:
             pace = f"{speed:,.0f}/s"
         elif speed:
             pace = f"{speed:.1f}/s"
-        if left is not None:
-            pace += f"  {_minutes(left)} left"
+        if remaining is not None:
+            minutes, seconds = divmod(round(remaining), 60)
+            time = f"{minutes}:{seconds:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+            pace += f"  {time} left"
         return Text(pace, "dim")
-
-
-def _minutes(seconds: float) -> str:
-    """Return a time as ``0:14`` or ``1:02:03``."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

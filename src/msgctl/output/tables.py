@@ -84,17 +84,18 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
 
 def state_text(word: str, number: int | None = None) -> Text:
     """Return a state of msgctl as a sign, a count and the word: ``✗ 4 refused``."""
-    return _signed(kind_of(word), word, number)
+    return _counted(kind_of(word), word, number)
 
 
 def delivery(word: str, words: AddedWords, number: int | None = None) -> Text:
     """Return a delivery state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
-    return _signed(_DELIVERIES[classify(word, words)] if word else None, word, number)
+    kind = _DELIVERIES[classify(word, words)] if word else None
+    return _counted(kind, word, number)
 
 
-def _signed(kind: str | None, word: str, number: int | None) -> Text:
-    shown = clean(word) if number is None else f"{number:,} {clean(word)}"
-    return Text(shown) if kind is None else Text(f"{SIGNS[kind]} {shown}", kind)
+def _counted(kind: str | None, word: str, number: int | None) -> Text:
+    text = clean(word) if number is None else f"{number:,} {clean(word)}"
+    return Text(text) if kind is None else Text(f"{SIGNS[kind]} {text}", kind)
 
 
 def verdict(kind: str, *parts: str, aside: str = "") -> Table:
@@ -212,10 +213,6 @@ class Column(NamedTuple):
         """Return the value of a row."""
         return self.value(row) if self.value else row.get(self.name)
 
-    def typed(self, rows: Sequence[Document]) -> Column:
-        """Return the column with the kind of its values."""
-        return self._replace(kind=self.kind or kind_of_field(self.name, *map(self.of, rows)))
-
 
 def title(name: str) -> str:
     """Return the heading of a field; the service's fields may have any name."""
@@ -237,7 +234,10 @@ def listing(columns: Iterable[Column], rows: Iterable[Document], viewer: Viewer)
     """Return rows as a table; a text that all rows share is printed once, below the table."""
     rows = list(rows) if isinstance(rows, Iterator) else rows
     first = list(islice(rows, TYPED))
-    sizes = {column.typed(first): _Size() for column in columns}
+    sizes = {}
+    for column in columns:
+        kind = column.kind or kind_of_field(column.name, *map(column.of, first))
+        sizes[column._replace(kind=kind)] = _Size()
     for row in rows:
         for column, size in sizes.items():
             size.add(column, column.of(row), viewer)
@@ -247,10 +247,10 @@ def listing(columns: Iterable[Column], rows: Iterable[Document], viewer: Viewer)
         column: max(size.widest, cell_len(column.heading)) for column, size in filled.items() if column not in shared
     }
     widths = _fitting(needed, viewer.width)
-    left, is_first = iter(rows), True
-    while widths and (block := list(islice(left, BLOCK))):
-        yield _table(widths, block, viewer, header=is_first)
-        is_first = False
+    remaining, header = iter(rows), True
+    while widths and (block := list(islice(remaining, BLOCK))):
+        yield _table(widths, block, viewer, header=header)
+        header = False
     if hidden := len(needed) - len(widths):
         yield Text("")
         yield Text(f"{plural(hidden, 'column')} hidden: -o csv shows all", "dim")
@@ -305,15 +305,13 @@ def _total(widths: Mapping[Column, int]) -> int:
 
 def _table(widths: Mapping[Column, int], rows: Iterable[Document], viewer: Viewer, *, header: bool) -> Table:
     """Return rows in columns of the given widths, with a bold header above a dim rule, and no other lines."""
-    made = _empty_table(header=header)
+    table = _empty_table(header=header)
     for column, width in widths.items():
-        side: Literal["left", "right"] = "left"
-        if column.kind in ("number", "ago"):
-            side = "right"
-        made.add_column(column.heading, justify=side, width=width, overflow="fold")
+        justify: Literal["left", "right"] = "right" if column.kind in ("number", "ago") else "left"
+        table.add_column(column.heading, justify=justify, width=width, overflow="fold")
     for row in rows:
-        made.add_row(*(styled(column.of(row), column.kind, viewer) for column in widths))
-    return made
+        table.add_row(*(styled(column.of(row), column.kind, viewer) for column in widths))
+    return table
 
 
 def _empty_table(*, header: bool = True) -> Table:
@@ -330,20 +328,20 @@ def _empty_table(*, header: bool = True) -> Table:
 
 def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     """Return labels with their counts, percentages and bars."""
-    made = _empty_table()
-    made.width = width
-    made.add_column(title(name), overflow="fold", max_width=width // 3)
-    made.add_column("Clicks", justify="right", no_wrap=True)
-    made.add_column("", justify="right", no_wrap=True, style="dim")
-    made.add_column("", ratio=1, min_width=4)
+    table = _empty_table()
+    table.width = width
+    table.add_column(title(name), overflow="fold", max_width=width // 3)
+    table.add_column("Clicks", justify="right", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True, style="dim")
+    table.add_column("", ratio=1, min_width=4)
     most = max((count for _, count in counts), default=0) or 1
     whole = sum(count for _, count in counts) or 1
     for label, count in counts:
         share = count * 100 / whole
         percent = "<1%" if 0 < share < 1 else f"{share:.0f}%"
         style = "" if count else "dim"
-        made.add_row(Text(label, style), Text(f"{count:,}", style), percent, Bar(most, 0, count, color="cyan"))
-    return made
+        table.add_row(Text(label, style), Text(f"{count:,}", style), percent, Bar(most, 0, count, color="cyan"))
+    return table
 
 
 def styled(value: Any, kind: str, viewer: Viewer) -> Text:

@@ -312,16 +312,17 @@ def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
     counts = {"bad": 0, "warn": 0, "ok": 0}
     for document in documents:
         kind = kind_of(document["status"]) or "ok"
-        name, found, fix = (cell(document.get(field)) for field in ("check", "found", "fix"))
+        name, finding, fix = (cell(document.get(field)) for field in ("check", "found", "fix"))
         if kind == "off":
-            skipped.setdefault(found, []).append(name)
+            skipped.setdefault(finding, []).append(name)
             continue
         counts[kind] += 1
-        yield signed(kind, FieldList([(f"{name:11}", Text(found))]))
+        yield signed(kind, FieldList([(f"{name:11}", Text(finding))]))
         if fix:
             # Lines are broken after a sentence or a colon, so that a command stays on one line.
-            first, *others = re.split(r"(?<=[.:]) ", fix)
-            yield Padding(Flow([Text.assemble(("→ ", kind), first), *map(Text, others)], " "), (0, 0, 0, 16))
+            sentences = [*map(Text, re.split(r"(?<=[.:]) ", fix))]
+            sentences[0] = Text.assemble(("→ ", kind), sentences[0])
+            yield Padding(Flow(sentences, " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
     totals, worst = [], "warn"
