@@ -100,7 +100,9 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
 
 
 def _parameter(parameter: Any) -> Parameter:
-    metavar, text, default = parameter.metavar or "", parameter.help or "", _default(parameter)
+    metavar, text, default = parameter.metavar or "", parameter.help or "", parameter.default
+    if default is not None:
+        default = ",".join(default) if isinstance(default, tuple) else str(default)
     placeholder = re.sub(r"[\[\].]", "", metavar)
     if stated := re.search(r" ?\[default: (.*?)\]", text):
         text, default = text.replace(stated[0], ""), stated[1]
@@ -114,13 +116,6 @@ def _parameter(parameter: Any) -> Parameter:
         return Parameter(names, off, "flag", None, text, (), None, required=False, multiple=False)
     kind = TYPES.get(placeholder, "text")
     return Parameter(names, off, kind, placeholder, text, choices, default, parameter.required, parameter.multiple)
-
-
-def _default(parameter: Any) -> str | None:
-    default = parameter.default
-    if default is None:
-        return None
-    return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
 # --- for programs
@@ -144,7 +139,15 @@ def _command(node: Node) -> dict[str, Any]:
         "summary": node.summary,
         "effect": effect.value if effect else "local",
         "costs_credits": effect is Effect.SENDS,
-        "arguments": [_argument(argument) for argument in node.arguments],
+        "arguments": [
+            {
+                "name": argument.names[0],
+                "help": argument.help,
+                "required": argument.required,
+                "multiple": argument.multiple,
+            }
+            for argument in node.arguments
+        ],
         "options": [_option(option) for option in node.options],
         "output": list(node.facts.columns),
         "json": node.facts.json,
@@ -152,13 +155,6 @@ def _command(node: Node) -> dict[str, Any]:
     }
 
 
-def _argument(argument: Parameter) -> dict[str, Any]:
-    described = _option(argument)
-    return {"name": argument.names[0], **{name: described[name] for name in ("help", "required", "multiple")}}
-
-
 def _option(option: Parameter) -> dict[str, Any]:
-    described = option._asdict()
-    if " " in (option.default or ""):  # "the job's own" is not a value
-        described["default"] = None
-    return described
+    is_value = " " not in (option.default or "")  # "the job's own" is not a value
+    return option._asdict() if is_value else option._replace(default=None)._asdict()
