@@ -449,8 +449,8 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
         shared = [Outcome(None, "accepted", "dispatch-1"), Outcome(None, "accepted", "dispatch-1")]
         sending.record([RequestOutcome(intent, shared)])
     assert [each.phone for each in results.accepted(store, job.number)] == [ANA, LUIS]
-    results.learn_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
-    results.learn_states(store, "another", [("dispatch-1", None, "failed")])
+    results.store_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
+    results.store_states(store, "another", [("dispatch-1", None, "failed")])
     assert results.state_counts(store, job.number) == {"delivered": 1, None: 1}
     assert [each.phone for each in recipients.report(store, job.number, has_state=is_delivered)] == [ANA]
     assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"])] == []

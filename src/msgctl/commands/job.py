@@ -118,7 +118,8 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         settings = replace(settings, is_past_canary=True)
     opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if opens is not None and job.pending:
-        return running.keep_scheduled(context, job, settings, opens)
+        owners.schedule(context.store, job.number, settings.dump(), max(int(opens * 1000), job.due or 0))
+        return running.scheduled(context, jobs.get(context.store, job.number))
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')

@@ -8,7 +8,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.runs.polling import Tracked
 from msgctl.cli.runs.single import dry_run, printed_beside
-from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Tracker, learn, messages_of
+from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Tracker, messages_of, store_states
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
@@ -79,7 +79,7 @@ def get(context: Context, ids: MessageIds) -> ServiceResult | OwnResult:
             failures.append(_without_state(message.id, response))
         if context.is_json or response.document["data"]:
             responses.append(response)
-    learn(context, messages)
+    store_states(context, messages)
     return ServiceResult(responses, failures=failures)
 
 

@@ -13,7 +13,7 @@ Credits and prices are millionths.
    `msgctl.jobs.sending` explains the protocol.
 
 Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
-not running), `owners.resend` (another attempt, fixed), `results.accepted`, `learn_states` and `state_counts`, and
+not running), `owners.resend` (another attempt, fixed), `results.accepted`, `store_states` and `state_counts`, and
 `removal.remove`.
 
 **A result** is a row for each recipient and attempt: ``sending`` is an intent, then ``accepted``, ``refused`` or

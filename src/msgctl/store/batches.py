@@ -201,11 +201,11 @@ class OwnedJob:
         with db.transaction(self.job.account):
             self._fence()
             results.lose(db, number)
-            stopping = jobs.get(self._store, number).stopping
-            if stopping and state != "done":
-                state, due = stopping, None
-            if self.job.is_resending and (state in ENDED or not results.is_pending(db, number, self.job.attempt)):
-                results.end_resend(db, jobs.get(self._store, number))
+            job = jobs.get(self._store, number)
+            if job.stopping and state != "done":
+                state, due = job.stopping, None
+            if job.is_resending and (state in ENDED or not results.of_attempt(self._store, job)["pending"]):
+                results.end_resend(db, job)
             if state == "done":
                 results.check_counts(self._store, jobs.get(self._store, number))
             db.change(

@@ -152,10 +152,10 @@ def give_back(db: Database, job: int, intent: Intent) -> int:
     change = "UPDATE result SET outcome = 'pending', request = 0"
     if intent.attempt == 1:
         change = "DELETE FROM result"  # no row means pending
-    for some in chunks(intent.lines):
+    for lines in chunks(intent.lines):
         given_back += db.change(
-            f"{change} WHERE job = ? AND line {any_of(some)} AND attempt = ? AND request = ? AND outcome = 'sending'",
-            (job, *some, intent.attempt, intent.request),
+            f"{change} WHERE job = ? AND line {any_of(lines)} AND attempt = ? AND request = ? AND outcome = 'sending'",
+            (job, *lines, intent.attempt, intent.request),
         )
     return given_back
 
@@ -235,22 +235,16 @@ def of_attempt(store: Store, job: Job) -> Counter[str]:
     return Counter(dict(store.db.rows(query, (job.number, job.attempt))))
 
 
-def is_pending(db: Database, job: int, attempt: int) -> bool:
-    """Return whether a resend has recipients who are pending."""
-    query = "SELECT 1 FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending' LIMIT 1"
-    return db.row(query, (job, attempt)) is not None
-
-
 def undo_resend(db: Database, job: int, attempt: int, lines: Sequence[int]) -> Counter[str]:
     """Delete rows of a resend that are pending: their recipients keep the earlier outcome. Called in a transaction.
 
     Return the changes of the job's counts.
     """
     changes = Counter(pending=-len(lines))
-    for some in chunks(lines):
-        query = f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(some)}"
-        db.change(query, (job, attempt, *some))
-        changes.update(last_outcomes(db, job, some))
+    for chunk in chunks(lines):
+        query = f"DELETE FROM result WHERE job = ? AND attempt = ? AND line {any_of(chunk)}"
+        db.change(query, (job, attempt, *chunk))
+        changes.update(last_outcomes(db, job, chunk))
     return changes
 
 
@@ -266,13 +260,8 @@ def end_resend(db: Database, job: Job) -> None:
 def check_counts(store: Store, job: Job) -> None:
     """Compare the counts of a job with its rows. Raises ConfigurationError (``damaged_store``) if they differ."""
     db = store.db
-    counts: Counter[str] = Counter(
-        dict(
-            db.rows(
-                "SELECT coalesce(outcome, 'pending'), count(*) FROM recipient WHERE job = ? GROUP BY 1", (job.number,)
-            )
-        )
-    )
+    query = "SELECT coalesce(outcome, 'pending'), count(*) FROM recipient WHERE job = ? GROUP BY 1"
+    counts = Counter[str](dict(db.rows(query, (job.number,))))
     for outcome, number in last_outcomes(db, job.number).items():
         counts[outcome] += number
         counts["pending"] -= number
@@ -347,11 +336,11 @@ def exclusions(store: Store, job: int) -> dict[str, int]:
     return dict(store.db.rows(query, (job,)))
 
 
-def learn_states(store: Store, account: str, learned: Iterable[tuple[str, str | None, str]]) -> None:
+def store_states(store: Store, account: str, states: Iterable[tuple[str, str | None, str]]) -> None:
     """Store the newest delivery states: id, phone (None for all recipients who share the id) and state."""
-    for some in chunks(learned):
+    for chunk in chunks(states):
         with store.db.transaction(account):
-            for id_, phone, state in some:
+            for id_, phone, state in chunk:
                 condition, values = "", []
                 if phone is not None:
                     condition, values = "AND phone = ?", [phone]

@@ -13,10 +13,10 @@ from msgctl.cli.shell.errors import with_word
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
-from msgctl.jobs.ending import counts
+from msgctl.jobs.ending import Ending, Why, counts, error_of
 from msgctl.jobs.settings import Settings
-from msgctl.output.result import RawResult
-from msgctl.store import jobs, results
+from msgctl.output.result import Layout, OwnResult, RawResult
+from msgctl.store import jobs, owners, results
 from msgctl.store.jobs import Job
 from msgctl.store.store import Store
 
@@ -102,7 +102,7 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
         with own.stack:
             own.store = context.store
             running.check_account(own, job)
-            run_job = running.pause_late if _is_too_late(own.store, job) else running.send_pending
+            run_job = _pause if _is_too_late(own.store, job) else running.send_pending
             job_result = run_job(own, job)
     except ConditionError as error:
         if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
@@ -123,6 +123,19 @@ def _is_too_late(store: Store, job: Job) -> bool:
     hours = Settings.load(job.settings).hours(store.clock)
     open_seconds = hours.open_seconds((job.due or 0) / 1000, store.clock())
     return open_seconds > MAX_LATE and results.sent_to(store, job.number) == 0
+
+
+def _pause(context: Context, job: Job) -> OwnResult:
+    """Pause a job because it is too late, and return it with the error: a person decides."""
+    when = context.time_in_words((job.due or 0) / 1000)
+    ending = Ending(
+        Why.TOO_LATE,
+        f"It was due at {when}, more than 12 hours ago, so nothing was sent",
+        f"To never send it: msgctl job cancel {job.typed}",
+        "too_late",
+    )
+    job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=ending.dump())
+    return running.result(context, job, error_of(job, ending), Layout.JOB_RUN)
 
 
 def _of_job(error: MsgctlError, context: Context, job: Job) -> MsgctlError:

@@ -107,7 +107,7 @@ class JobStates:
         checked = self._counted(self._poller.run(self._messages()))
         while together := [*islice(checked, TOGETHER)]:
             changes = [(message.id, phone, state) for message in together for phone, state in message.changes().items()]
-            results.learn_states(self._store, self._job.account, changes)
+            results.store_states(self._store, self._job.account, changes)
             yield [(phone or id_, state) for id_, phone, state in changes]
 
     def _messages(self) -> Iterator[Tracked]:

@@ -102,7 +102,7 @@ class Tracked:
         self.reported |= states
         return changed
 
-    def learned(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
+    def received(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
         """Yield the ID, the phone (None: all that share the ID) and the state of each message in the response."""
         words = {state for _, state in self.states if state}
         if self.phones:

@@ -28,7 +28,7 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult
-from msgctl.store import jobs, owners, results
+from msgctl.store import owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
 from msgctl.store.store import open_store
@@ -158,31 +158,10 @@ def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
 
-def keep_scheduled(context: Context, job: Job, settings: Settings, opens: float) -> OwnResult:
-    """Schedule a job for the time when its window opens, unless the job is due later."""
-    due = max(int(opens * 1000), job.due or 0)
-    owners.schedule(context.store, job.number, settings.dump(), due)
-    return scheduled(context, jobs.get(context.store, job.number))
-
-
 def scheduled(context: Context, job: Job) -> OwnResult:
     """Report when a job is due, and return it."""
     _note_due(context, job)
     return result(context, job, layout=Layout.JOB_RUN)
-
-
-def pause_late(context: Context, job: Job) -> OwnResult:
-    """Pause a job because it is too late, and return it with the error: a person decides."""
-    context.job = job.id
-    when = context.time_in_words((job.due or 0) / 1000)
-    how = Ending(
-        Why.TOO_LATE,
-        f"It was due at {when}, more than 12 hours ago, so nothing was sent",
-        f"To never send it: msgctl job cancel {job.typed}",
-        "too_late",
-    )
-    job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=how.dump())
-    return result(context, job, ending.error_of(job, how), Layout.JOB_RUN)
 
 
 def _note_due(context: Context, job: Job) -> None:

@@ -47,7 +47,7 @@ class Tracker:
         try:
             poll(self._context, self._check, self.max_wait, INTERVAL)
         finally:
-            learn(self._context, self.messages)
+            store_states(self._context, self.messages)
 
     def _check(self) -> bool:
         """Check each message that has not reached the goal, and show changes. Return whether any needs more time."""
@@ -101,16 +101,16 @@ class Tracker:
         return [state for _, state in message.states if state in message.texts and not self.goal.is_over(state)]
 
 
-def learn(context: Context, messages: Iterable[Tracked]) -> None:
+def store_states(context: Context, messages: Iterable[Tracked]) -> None:
     """Store the delivery states. If the store cannot be used, the command continues with a warning."""
-    learned = [state for message in messages for state in message.learned(context.words)]
-    if not learned:
+    states = [state for message in messages for state in message.received(context.words)]
+    if not states:
         return
     if store := context.optional_store:
         from msgctl.store import results
 
         try:
-            results.learn_states(store, context.profile.account, learned)
+            results.store_states(store, context.profile.account, states)
         except STORE_ERRORS as error:
             context.warn(f"{error.what}. The states are not stored.")
 
