@@ -101,7 +101,9 @@ def proxy_for(base_url: str) -> httpx.Proxy | None:
 def tls_context(file: str | None) -> ssl.SSLContext:
     """Return a TLS context with the system's certificates, or with the certificates in a file."""
     try:
-        return ssl.create_default_context(cafile=file)
+        context = ssl.create_default_context(cafile=file)
     except (OSError, ValueError) as error:
         what = f"The certificates to trust cannot be read ({type(error).__name__})"
         raise ConfigurationError(what, "Check the variable SSL_CERT_FILE.") from error
+    context.set_alpn_protocols(["http/1.1"])
+    return context

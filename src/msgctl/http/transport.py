@@ -20,7 +20,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httpcore
@@ -134,8 +134,9 @@ def exchange(
     if raw.header("Content-Encoding").strip().lower() not in ("identity", ""):
         raw = raw._replace(fault="it is compressed, although msgctl did not request compression")
     body = bytearray()
+    stream = cast("httpx.SyncByteStream", response.stream)
     try:
-        for chunk in response.iter_raw():  # not decompressed
+        for chunk in stream:
             body += chunk
             if time.monotonic() > end:  # the connection checks it only when it reads thousands of small chunks
                 raise httpx.ReadTimeout("the rest of the response takes too long")
@@ -148,7 +149,7 @@ def exchange(
         is_late = isinstance(error, httpx.TimeoutException)
         raw = raw._replace(fault=_reason(error, seconds), is_cut=True, is_lost=True, is_late=is_late)
     finally:
-        response.close()
+        stream.close()
     return raw._replace(body=bytes(body))
 
 
@@ -185,21 +186,14 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         self._tls: ssl.SSLContext | None = None
         if self._scheme == "https":
             self._tls = tls_context(os.environ.get("SSL_CERT_FILE") or None)
-        self._connection: httpcore.HTTPConnection | httpcore.ConnectionPool | None = None
+        self._connection: httpcore.HTTP11Connection | httpcore.ConnectionPool | None = None
         self._stream: httpcore.NetworkStream | None = None
-        self._kept: _Stream | None = None
-        """The connection of a request that was too late, for the next request."""
+        self._opened = 0.0
+        """When the latest stream was opened, on the monotonic clock."""
         self.sent: list[int] = []
         """The sizes of the parts of the latest request that have left this machine, or may have."""
-        self.is_broken = False
-        """Whether the connection cannot be used again."""
         self.peer = self._host
         """The host that a connection is opened to, for errors: the server or the proxy."""
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether it connects to the server itself, and not to a proxy."""
-        return self._proxy is None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Make a request once and return its response, before its body is read.
@@ -208,8 +202,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         ConfigurationError.
         """
         self.sent = request.extensions.get("sent", [])
-        self._may_send = request.extensions.get("may_send")
-        self.is_broken = False
+        self.may_send = request.extensions.get("may_send") or (lambda: True)
         self.peer = self._host
         self._seconds = request.extensions["timeout"]["read"]
         self._end = time.monotonic() + self._seconds
@@ -218,10 +211,9 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         outgoing = httpcore.Request(request.method, url, headers=request.headers.raw, content=request.content)
         try:
             response = self._response(outgoing)
-        except TooLateError:
-            self._connection = self._stream = None
-            raise
         except BaseException as error:  # Ctrl-C, too
+            if isinstance(error, TooLateError) and self._proxy is None:
+                raise
             self.close()
             is_failure = isinstance(error, _FAILURES)
             if is_failure and self.sent:
@@ -231,7 +223,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             if self.sent or isinstance(error, MsgctlError) or not (is_failure or is_of_proxy):
                 raise
             raise self._not_reached(error) from error
-        return httpx.Response(response.status, headers=response.headers, stream=_Body(response, self))
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -239,10 +231,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             self._connection.close()
         if self._stream is not None:  # httpcore leaves it open if connecting is interrupted
             self._stream.close()
-        if self._kept is not None:
-            self._kept.is_kept = False
-            self._kept.close()
-        self._connection = self._stream = self._kept = None
+        self._connection = self._stream = None
 
     def left(self) -> float:
         """Return the remaining seconds of the request in progress. Raises httpcore.ReadTimeout at the limit."""
@@ -254,26 +243,9 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     def connect_tcp(self, host: str, port: int, timeout: float | None = None, *more: Any, **options: Any) -> _Stream:  # noqa: ARG002
         """Connect within the remaining time."""
         self.peer = host if port in (80, 443) else _address(host, port)
-        if self._kept is not None:
-            stream, self._kept = self._kept, None
-            stream.is_kept = False
-            if not stream.is_old:
-                return stream
-            stream.close()
         self._stream = connect(host, port, self.left())
+        self._opened = time.monotonic()
         return _Stream(self._stream, self)
-
-    def check_time(self, stream: _Stream) -> None:
-        """Before the first byte of a request, keep the connection and raise TooLateError if it is too late.
-
-        A connection through a proxy cannot be kept. Raises NotReachedError.
-        """
-        if self._may_send is None or self._may_send():
-            return
-        if not self.is_direct:
-            raise NotReachedError(f"The connection to {self._host} through the proxy took too long", CHECK_PROXY)
-        self._kept, stream.is_kept = stream, True
-        raise TooLateError
 
     def _response(self, request: httpcore.Request) -> httpcore.Response:
         """Return the response before its body is read.
@@ -281,32 +253,45 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
         A response that arrives before the request was sent belongs to an earlier request, and is discarded.
         """
         while True:
-            if isinstance(self._connection, httpcore.HTTPConnection) and (
-                self._connection.is_closed() or self._connection.has_expired()
-            ):
+            if self._is_stale():
                 self.close()
             if self._connection is None:
                 self._connection = self._new_connection()
+            if self._proxy is None and not self.may_send():
+                raise TooLateError
             response = self._connection.handle_request(request)
             if self.sent:
                 return response
-            response.close()
             self.close()
 
-    def _new_connection(self) -> httpcore.HTTPConnection | httpcore.ConnectionPool:
-        """Return a connection to the server, or a pool with one connection to a proxy.
+    def _is_stale(self) -> bool:
+        """Return whether the server has closed the connection, or may close it soon. A pool checks this itself."""
+        if not isinstance(self._connection, httpcore.HTTP11Connection) or self._stream is None:
+            return False
+        if self._connection.is_idle():
+            return self._connection.has_expired()
+        if self._connection.is_closed() or time.monotonic() > self._opened + MAX_IDLE:
+            return True
+        # No request was made yet. After a TLS handshake, a server may send session tickets.
+        return self._tls is None and bool(self._stream.get_extra_info("is_readable"))
 
-        Plain http needs no TLS context. A pool takes an eighth of the time of a request, so only proxies have one.
+    def _new_connection(self) -> httpcore.HTTP11Connection | httpcore.ConnectionPool:
+        """Return an open connection to the server, or a pool with one connection through a proxy.
+
+        A pool takes an eighth of the time of a request, and opens a connection only for a request.
         """
+        if self._proxy is None:
+            origin = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port, target="/").origin
+            stream = self.connect_tcp(self._host, origin.port)
+            if self._tls is not None:
+                stream = stream.start_tls(self._tls, self._host)
+            return httpcore.HTTP11Connection(origin, stream, keepalive_expiry=MAX_IDLE)
         options: dict[str, Any] = {
             "ssl_context": self._tls,
             "keepalive_expiry": MAX_IDLE,
             "network_backend": self,
+            "max_connections": 1,
         }
-        if self._proxy is None:
-            server = httpcore.URL(scheme=self._scheme, host=self._host, port=self._port)
-            return httpcore.HTTPConnection(server.origin, **options)
-        options["max_connections"] = 1
         url, auth = self._proxy.url, self._proxy.raw_auth
         address = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         if url.scheme not in ("socks5", "socks5h"):
@@ -319,6 +304,8 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
 
     def _not_reached(self, error: BaseException) -> MsgctlError:
         """Return the error for an exception before the request was sent."""
+        if isinstance(error, TooLateError):
+            return NotReachedError(f"The connection to {self._host} through the proxy took too long", CHECK_PROXY)
         peer, cause = self.peer, error
         while (earlier := cause.__cause__ or cause.__context__) is not None:  # httpcore's pool removes the cause
             cause = earlier
@@ -350,9 +337,8 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
 class _Body(httpx.SyncByteStream):
     """The body of a response, as it comes."""
 
-    def __init__(self, response: httpcore.Response, transport: Transport) -> None:
+    def __init__(self, response: httpcore.Response) -> None:
         self._response = response
-        self._transport = transport
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -362,29 +348,16 @@ class _Body(httpx.SyncByteStream):
 
     def close(self) -> None:
         self._response.close()
-        if self._transport.is_broken:
-            self._transport.close()
 
 
 class _Stream(httpcore.NetworkStream):
     """A connection that buffers writes until the first read, so that a request is sent in one packet."""
 
-    def __init__(self, stream: httpcore.NetworkStream, transport: Transport, *, is_tls: bool = False) -> None:
+    def __init__(self, stream: httpcore.NetworkStream, transport: Transport) -> None:
         self._stream = stream
         self._transport = transport
-        self._is_tls = is_tls
-        self._opened = time.monotonic()
         self._pending = b""
-        self.is_kept = False
-        """Whether httpcore must leave the connection open for the next request."""
-
-    @property
-    def is_old(self) -> bool:
-        """Whether the server has closed it, or may close it soon."""
-        if time.monotonic() > self._opened + MAX_IDLE:
-            return True
-        # After a handshake, a server may send session tickets.
-        return not self._is_tls and bool(self.get_extra_info("is_readable"))
+        self._is_broken = False
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         self._pending += buffer
@@ -399,15 +372,14 @@ class _Stream(httpcore.NetworkStream):
         data, self._pending = self._pending, b""
         # SOCKS messages begin with a control character.
         is_request = data[:1].isalpha() and not data.startswith(b"CONNECT ")
-        if is_request:
-            self._transport.check_time(self)
+        if is_request and not self._transport.may_send():  # opening a connection through a proxy took too long
+            raise TooLateError
         try:
             for start in range(0, len(data), PIECE):
                 self._send(data[start : start + PIECE], is_request=is_request)
         except httpcore.WriteError:
-            # The server would read the next request as the rest of this one.
-            self._transport.is_broken = True
-            if not sum(self._transport.sent):
+            self._is_broken = True
+            if not self._transport.sent:
                 raise
 
     def _send(self, data: bytes, *, is_request: bool) -> None:
@@ -437,18 +409,16 @@ class _Stream(httpcore.NetworkStream):
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ARG002
-    ) -> httpcore.NetworkStream:
-        if self._is_tls and self._transport.is_direct:  # it was kept
-            return self
+    ) -> _Stream:
         self._transport.peer = str(server_hostname)  # httpcore always passes it
-        stream = self._stream.start_tls(ssl_context, server_hostname, self._transport.left())
-        return _Stream(stream, self._transport, is_tls=True)
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._transport.left()), self._transport)
 
     def close(self) -> None:
-        if not self.is_kept:
-            self._stream.close()
+        self._stream.close()
 
     def get_extra_info(self, info: str) -> Any:
+        if info == "is_readable" and self._is_broken:
+            return True  # so that it is not reused: the server would read the next request as the rest of this one
         return self._stream.get_extra_info(info)
 
 
