@@ -18,9 +18,8 @@ from conftest import KEY
 from msgctl import operations
 from msgctl.config.profiles import Credential
 from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, TurnedAwayError
-from msgctl.http import request, transport
+from msgctl.http import SentCounter, request, transport
 from msgctl.http.client import Client
-from msgctl.http.counter import SentCounter
 from msgctl.http.response import Response
 from msgctl.http.transport import TooLateError
 from support import PATIENCE

@@ -30,7 +30,7 @@ from msgctl.errors import (
     unexpected,
     without_frames,
 )
-from msgctl.http.counter import SentCounter
+from msgctl.http import SentCounter
 from msgctl.http.redaction import redact_body, redact_request
 from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response

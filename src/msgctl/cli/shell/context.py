@@ -14,7 +14,7 @@ from msgctl.cli.shell.streams import Streams
 from msgctl.config import file as config_file
 from msgctl.config import places, profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
-from msgctl.http.counter import SentCounter
+from msgctl.http import SentCounter
 from msgctl.operations import Effect, Operation
 
 if TYPE_CHECKING:
