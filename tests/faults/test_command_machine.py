@@ -365,7 +365,7 @@ def _opted_out_of_anything(store: Store, phones: Collection[str], channel: str) 
 
 FAULTS = {
     "an opt-out of calls counts for SMS": ("msgctl.store.people.opted_out", _opted_out_of_anything),
-    "a wrong key refuses recipients": ("msgctl.jobs.requests.NOT_FOR_RECIPIENTS", frozenset()),
+    "a wrong key refuses recipients": ("msgctl.jobs.sending.NOT_FOR_RECIPIENTS", frozenset()),
     "a cancel leaves a resend open": ("msgctl.store.results.end_resend", lambda *_: None),
 }
 """Planted faults: the replaced part of msgctl, and its replacement."""

@@ -13,7 +13,7 @@ from faults.sessions import PostgreSQLStores
 from faults.simulation import Simulation, simulating
 from msgctl.errors import NotReachedError, OutcomeUnknownError
 from msgctl.jobs.limits import canary_left
-from msgctl.jobs.requests import make
+from msgctl.jobs.sending import make
 from msgctl.jobs.settings import Settings
 from msgctl.store import owners, removal
 from msgctl.store.batches import OwnedJob
