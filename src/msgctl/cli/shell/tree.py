@@ -212,24 +212,17 @@ def _show_help(ctx: typer.Context) -> None:
 
 
 class CommandFacts:
-    """The facts about a command, as the decorator `command`: it adds a function to a group as a command.
+    """The facts about a command that its help, its checks and `commands --json` use.
 
     ``examples`` are whole command lines. ``performs`` is the service's operation; None for a command that has several.
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
     a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
     has the columns of csv and tsv; None for the columns of the operation or of a job. ``has_more_columns`` means that
     others depend on the options or a file, so that the command itself checks --fields. ``json`` is the shape of --json.
-    ``panel`` is the heading of the command in the help of its group.
-
-    With ``runs_another``, its arguments are another command, and the options after the first argument belong to that
-    command. A function without a ``name`` runs if the group is used without a command, such as `msgctl history`. With
-    a command, it returns None. The function may take the `Context` of the run, and groups of options (see `expanded`).
     """
 
     def __init__(
         self,
-        owner: typer.Typer,
-        name: str | None,
         *examples: str,
         performs: Operation | None = None,
         effect: Effect | None = None,
@@ -240,13 +233,7 @@ class CommandFacts:
         output: Sequence[str] | None = None,
         has_more_columns: bool = False,
         json: JSONShape | None = None,
-        panel: str | None = None,
-        runs_another: bool = False,
     ) -> None:
-        self._owner = owner
-        self._name = name
-        self._panel = panel
-        self._runs_another = runs_another
         self.examples = examples
         self.performs = performs
         self.effect = performs.effect if performs else effect
@@ -257,24 +244,6 @@ class CommandFacts:
         self.output = output
         self.has_more_columns = has_more_columns or in_bulk
         self.json = json or ("response" if performs and not in_bulk else "object")
-
-    def __call__(self, function: Function) -> Function:
-        callback = expanded(function)
-        vars(callback)["facts"] = self
-        epilog = "\n".join(["Examples:", *(f"  {example}" for example in self.examples)])
-        if self._name is None:
-            self._owner.callback(invoke_without_command=True, epilog=epilog)(callback)
-            return function
-        add = self._owner.command(
-            self._name,
-            cls=Command,
-            help=_filled(function.__doc__ or ""),
-            epilog=epilog,
-            rich_help_panel=self._panel,
-            context_settings={"allow_interspersed_args": not self._runs_another},
-        )
-        add(callback)
-        return function
 
     @property
     def columns(self) -> Sequence[str]:
@@ -292,9 +261,44 @@ class CommandFacts:
         return of_record(self.performs.record)
 
 
-command = CommandFacts
-NO_FACTS = CommandFacts(typer.Typer(), None)
+NO_FACTS = CommandFacts()
 """The facts about a group that only has commands."""
+
+
+def command(
+    owner: typer.Typer,
+    name: str | None,
+    *examples: str,
+    panel: str | None = None,
+    runs_another: bool = False,
+    **facts: Any,
+) -> Callable[[Function], Function]:
+    """Return a decorator that adds a function to a group as a command; ``facts`` are arguments of `CommandFacts`.
+
+    A function without a ``name`` runs if the group is used without a command, such as `msgctl history`. With a command,
+    it returns None. The function may take the `Context` of the run, and groups of options (see `expanded`).
+    ``panel`` is the heading of the command in the help of its group. With ``runs_another``, its arguments are another
+    command, and the options after the first argument belong to that command.
+    """
+
+    def add(function: Function) -> Function:
+        callback = expanded(function)
+        vars(callback)["facts"] = CommandFacts(*examples, **facts)
+        epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
+        if name is None:
+            owner.callback(invoke_without_command=True, epilog=epilog)(callback)
+            return function
+        owner.command(
+            name,
+            cls=Command,
+            help=_filled(function.__doc__ or ""),
+            epilog=epilog,
+            rich_help_panel=panel,
+            context_settings={"allow_interspersed_args": not runs_another},
+        )(callback)
+        return function
+
+    return add
 
 
 def _filled(text: str) -> str:
@@ -319,8 +323,10 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
     parts = {name: _parameters(make) for name, make in groups.items()}
     for parameter in (*own.values(), *(part for group in parts.values() for part in group.values())):
         for info in getattr(parameter.annotation, "__metadata__", ()):
-            if info.autocompletion is None:
-                info.autocompletion = _completion(info)
+            if info.autocompletion is None and info.metavar == "FILE":
+                info.autocompletion = file_names
+            elif info.autocompletion is None and isinstance(info.parser, Choice):
+                info.autocompletion = info.parser.complete
 
     def callback(**given: Any) -> Any:
         for name in contexts:
@@ -338,13 +344,6 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
     )
     return callback
-
-
-def _completion(info: Any) -> Callable[..., list[str]] | None:
-    """Return the function that completes a parameter by its placeholder or its parser, if there is one."""
-    if info.metavar == "FILE":
-        return file_names
-    return info.parser.complete if isinstance(info.parser, Choice) else None
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
