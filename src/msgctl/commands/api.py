@@ -52,11 +52,11 @@ def _pair(text: str) -> Pair:
 def _path(text: str) -> str:
     """Return the path percent-encoded, with its leading slash."""
     if fault := _path_fault(text):
-        shown = without_secrets(text)
+        beginning = without_secrets(text)
         if query := re.search("[?#]", text):
-            shown += f"{query[0]}…"  # the rest may contain the key
+            beginning += f"{query[0]}…"  # the rest may contain the key
         raise UsageError(
-            f"{quote(shown)} is not a valid PATH: {fault}",
+            f"{quote(beginning)} is not a valid PATH: {fault}",
             "Give the path under the base URL, for example /balance, and parameters with -f NAME=VALUE.",
         )
     return percent_encoded(f"/{text.removeprefix('/')}")

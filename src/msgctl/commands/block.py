@@ -49,8 +49,8 @@ def add(
     if context.options.dry_run:
         return dry_run(context, *requests)
     if context.stdin.isatty():
-        shown = with_country(phones[0]) if len(phones) == 1 else plural(len(phones), "number")
-        prompts.confirm(context, f"Block {shown}? The API cannot undo it.")
+        who = with_country(phones[0]) if len(phones) == 1 else plural(len(phones), "number")
+        prompts.confirm(context, f"Block {who}? The API cannot undo it.")
     return _block(context, requests)
 
 

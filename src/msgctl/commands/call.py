@@ -38,17 +38,17 @@ class CallOptions(OptionGroup):
 
     def values(self, context: Context, message: MessageOptions) -> dict[str, Value]:
         """Return the parameters of a call without its message, which stored audio replaces. Raises UsageError."""
-        given: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, "retries": self.retries}
+        parameters: dict[str, Value] = {"leave-voicemail": self.leave_voicemail, "retries": self.retries}
         if self.audio_code is None:
             has_message = not message.is_empty or not context.stdin.isatty()
             if not has_message and self.voice is None and context.profile.voice is None:
                 hint = "Give -m TEXT and --voice NAME, or --audio-code ID."
                 raise UsageError("The message and --voice are missing", hint)
-            return {**given, "voice": chosen_voice(context, self.voice, ops.SEND_CALL.field("voice"))}
+            return {**parameters, "voice": chosen_voice(context, self.voice, ops.SEND_CALL.field("voice"))}
         excluded = {"--message": message.text, "--message-file": message.message_file, "--voice": self.voice}
         if named := [name for name, value in excluded.items() if value is not None]:
             raise UsageError(f"Use either --audio-code or {' and '.join(named)}, not both")
-        return {**given, "audio-code": self.audio_code}
+        return {**parameters, "audio-code": self.audio_code}
 
 
 @command(
@@ -74,11 +74,11 @@ def send(
     from standard input.
     """
     phones = numbers.digits_of_all(context, phone)
-    given = call.values(context, message)
+    parameters = call.values(context, message)
     if call.audio_code is None:
-        given["message"] = message.read(context)
-    given |= {"phone": phones, "country-code": numbers.known(context)}
-    return send_message(context, build(ops.SEND_CALL, given), options, wait)
+        parameters["message"] = message.read(context)
+    parameters |= {"phone": phones, "country-code": numbers.known(context)}
+    return send_message(context, build(ops.SEND_CALL, parameters), options, wait)
 
 
 @command(

@@ -134,8 +134,8 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
 
 
 def _document(entry: Entry) -> dict[str, Any]:
-    shown = {name: getattr(entry, name) for name in HISTORY_FIELDS}
-    return shown | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
+    document = {name: getattr(entry, name) for name in HISTORY_FIELDS}
+    return document | {"time": timestamp(entry.time / 1000), "credits": as_credits(entry.credits)}
 
 
 def _document_for_people(entry: Entry) -> Document:

@@ -107,8 +107,8 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if job.is_running:
         raise owners.running_elsewhere(job)
     owners.check_not_cancelled(job)
-    own = Settings.load(job.settings)
-    settings = replace(own, **options.values())
+    before = Settings.load(job.settings)
+    settings = replace(before, **options.values())
     if context.options.dry_run:
         pending = plural(job.pending, "pending message")
         context.note(f"The job would send {pending}{_resume_cost(context, job, settings)}.")
@@ -125,7 +125,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
         question = f"Send it now{_resume_cost(context, job, settings)}?"
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
-    if settings != own:
+    if settings != before:
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
         context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
@@ -333,8 +333,8 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     if named.state == "done":
         raise UsageError(f'The job "{named.reference}" is done: there is nothing to cancel')
     if named.state != "cancelled" or named.stopping:
-        left = plural(named.pending, "pending message")
-        prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {left}?')
+        pending = plural(named.pending, "pending message")
+        prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {pending}?')
         named = owners.ask_to_stop(context.store, named.number, "cancelled")
         if named.is_running:
             context.note(f"Waiting for requests in flight on {clean(named.machine)}.")

@@ -61,7 +61,7 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     wanted = country.digits_of_all(context, phone)
     _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
     context.note(f"Opted out: {some_of([with_country(number) for number in wanted])}.")
-    _tell_added(context, len(wanted), new)
+    _note_added(context, len(wanted), new)
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
 
@@ -152,14 +152,14 @@ def import_(
             if faults.number and not source.skip_invalid:
                 raise faults.error(CORRECT)
 
-        given, new = stored.add_optouts(context.store, entries())
+        count, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers in {name}: {people.source}")
     if faults.number:
         context.note(rows_left_out(faults.number, "invalid", name))
     if faults.blank:
         context.note(rows_left_out(faults.blank, "blank", name))
-    _tell_added(context, given, new)
-    return TextResult("", {"file": source.file, "numbers": given, "added": new, "phone_column": people.source.column})
+    _note_added(context, count, new)
+    return TextResult("", {"file": source.file, "numbers": count, "added": new, "phone_column": people.source.column})
 
 
 def _with_channels(people: Recipients, default: str) -> Iterator[Recipient | InvalidRow]:
@@ -190,7 +190,8 @@ def _listed(row: Recipient | InvalidRow) -> dict[str, object]:
     return {"line": row.line, "phone": row.phone, "outcome": outcome, "reason": reason}
 
 
-def _tell_added(context: Context, given: int, new: int) -> None:
+def _note_added(context: Context, count: int, new: int) -> None:
     context.note(f"Added {plural(new, 'number')}.")
-    if given > new:
-        context.note(f"{given - new:,} {'was' if given - new == 1 else 'were'} already on the list.")
+    if known := count - new:
+        verb = "was" if known == 1 else "were"
+        context.note(f"{known:,} {verb} already on the list.")

@@ -187,7 +187,8 @@ def _changed_file(context: Context) -> Iterator[ConfigFile]:
 
 def _changed(context: Context, config: ConfigFile, name: str, verb: str) -> Result:
     """Report a change of a profile; with --json, return the profile."""
-    context.note(f"{verb} profile {name}{' (the default)' if config.default == name else ''}")
+    default = " (the default)" if config.default == name else ""
+    context.note(f"{verb} profile {name}{default}")
     return TextResult("", _document(profiles.stored(config, name), config))
 
 

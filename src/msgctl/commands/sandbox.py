@@ -180,7 +180,8 @@ def fault(
 ) -> OwnResult:
     """Make requests fail on purpose, or show the faults that are set."""
     faults = [] if specs == ["clear"] else specs
-    done = Controls(context, base_url).ask("POST" if specs else "GET", "/fault", faults=faults)
+    method = "POST" if specs else "GET"
+    done = Controls(context, base_url).ask(method, "/fault", faults=faults)
     return OwnResult([{"fault": spec} for spec in done["faults"]], FAULT_COLUMNS, empty="No faults are set.")
 
 
@@ -199,7 +200,8 @@ def clock(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Show or change the sandbox clock, which controls delivery states and expiry."""
-    done = Controls(context, base_url).ask("GET" if change is None else "POST", "/clock", change=change)
+    method = "GET" if change is None else "POST"
+    done = Controls(context, base_url).ask(method, "/clock", change=change)
     return OwnResult({name: done[name] for name in CLOCK_COLUMNS}, CLOCK_COLUMNS)
 
 
@@ -214,7 +216,8 @@ def responses(
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Choose or show the sandbox's responses."""
-    done = Controls(context, base_url).ask("GET" if name is None else "POST", "/responses", responses=name)
+    method = "GET" if name is None else "POST"
+    done = Controls(context, base_url).ask(method, "/responses", responses=name)
     return OwnResult(done, RESPONSES_COLUMNS)
 
 

@@ -65,8 +65,8 @@ def send(
     phones = numbers.digits_of_all(context, phone, sms=True)
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
     counting.check_segments(counting.count(sms), max_segments)
-    given = {"phone": phones, "sms": sms, "country-code": numbers.known(context)}
-    return send_message(context, build(ops.SEND_SMS, given), options, wait)
+    parameters = {"phone": phones, "sms": sms, "country-code": numbers.known(context)}
+    return send_message(context, build(ops.SEND_SMS, parameters), options, wait)
 
 
 @command(

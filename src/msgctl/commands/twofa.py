@@ -64,9 +64,9 @@ def send_call(
     """Send a verification code by voice call."""
     if to.app_name is None and voice is None and context.profile.app_name is None and context.profile.voice is None:
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
-    given = to.values(context, numbers) | {"retries": retries}
-    given["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
-    return run(context, build(ops.CALL_2FA, given))
+    parameters = to.values(context, numbers) | {"retries": retries}
+    parameters["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
+    return run(context, build(ops.CALL_2FA, parameters))
 
 
 @command(
@@ -108,7 +108,7 @@ def verify(
         if to.app_name is None and context.profile.app_name is None:
             raise UsageError("--app-name and --code are missing", "Give --app-name NAME and --code CODE.")
         raise UsageError("--code is missing", "Give --code CODE, or --code - to read it from standard input.")
-    given = to.values(context, numbers)
+    parameters = to.values(context, numbers)
     if code is None:
         code = prompts.ask(context, "Code: ")
     elif code == "-":
@@ -116,5 +116,5 @@ def verify(
     code = "".join(code.split())
     if not code:
         raise UsageError("The code is empty", "Give the code that the phone received.")
-    given["code"] = values.short_text(code, "--code")
-    return run(context, build(ops.VERIFY_2FA, given))
+    parameters["code"] = values.short_text(code, "--code")
+    return run(context, build(ops.VERIFY_2FA, parameters))

@@ -73,7 +73,7 @@ def shorten(
     expiration_months: Annotated[str | None, option(ops.URL_SHORT.field("expiration-time-statistics"), "N")] = None,
 ) -> Result:
     """Create a short URL."""
-    given: dict[str, Value] = {
+    parameters: dict[str, Value] = {
         "url-long": long_url,
         "name": name,
         "alias": alias,
@@ -82,7 +82,7 @@ def shorten(
         "domain-name": domain_name,
         "expiration-time-statistics": expiration_months,
     }
-    return run(context, build(ops.URL_SHORT, given))
+    return run(context, build(ops.URL_SHORT, parameters))
 
 
 @command(
@@ -108,8 +108,8 @@ def stats(
 ) -> Result:
     """Show the clicks on a short URL."""
     since, until = days.period(context)
-    given = {"name-url": name, "since": since.isoformat(), "until": until.isoformat(), "category": category}
-    return run(context, build(ops.URL_STATISTIC, given))
+    parameters = {"name-url": name, "since": since.isoformat(), "until": until.isoformat(), "category": category}
+    return run(context, build(ops.URL_STATISTIC, parameters))
 
 
 # --- a file of links

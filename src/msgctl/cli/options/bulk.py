@@ -102,12 +102,12 @@ def options_of(names: Iterable[str], *, is_change: bool = False) -> type[Setting
     for name in names:
         option, default = OPTIONS[name], DEFAULTS[name]
         values[name] = None if is_change else default
-        given: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
+        arguments: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
         if is_change:
-            given["help"] += " [default: the job's own]"
+            arguments["help"] += " [default: the job's own]"
         if option.parse is not None:
-            given |= {"metavar": option.metavar, "parser": parser(option.parse)}
-        annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **given)]
+            arguments |= {"metavar": option.metavar, "parser": parser(option.parse)}
+        annotations[name] = Annotated[TYPES[name] | None, typer.Option(option.name, **arguments)]
     return type("JobOptions", (SettingsOptions,), {"__annotations__": annotations, "__module__": __name__, **values})
 
 

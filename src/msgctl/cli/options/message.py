@@ -44,7 +44,8 @@ def read_message(context: Context, text: str | None, path: str | None, typed: st
     A file's final line ends are removed, as in the shell's ``$(…)``.
     """
     if text is not None and path is not None:
-        raise UsageError(f"Use either {'--message' if typed.startswith('-m ') else typed} or --message-file, not both")
+        option = "--message" if typed.startswith("-m ") else typed
+        raise UsageError(f"Use either {option} or --message-file, not both")
     hint = f"Give it with {typed}, with --message-file PATH, or on standard input."
     if text is not None and text != "-":
         return checks.prose(text, "The message", hint)

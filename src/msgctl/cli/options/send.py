@@ -158,7 +158,9 @@ class Country(OptionGroup):
                 )
             for part in parts:
                 number = self.digits_of(context, part, sms=sms)
-                (repeated if number in seen else seen)[number] = None
+                if number in seen:
+                    repeated[number] = None
+                seen[number] = None
         if repeated:
             context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)

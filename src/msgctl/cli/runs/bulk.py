@@ -110,9 +110,9 @@ class Bulk:
                 for note in self._exclusions:
                     context.note(note)
                 self._check_time()
-                if (shown := self._approve(number, importer, faults)) is not None:
+                if (dry_result := self._approve(number, importer, faults)) is not None:
                     is_listed = self._lists_rows
-                    return shown
+                    return dry_result
                 job = self._publish(number, importer)
                 is_new = job.number == number
             if not is_new:
@@ -227,8 +227,8 @@ class Bulk:
 
     def _exclude(self, number: int, file: str) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
-        context, asked = self.context, self.source.phone_column
-        reading = Reading(phone_column=asked, is_optional=True, leaves_out=True, phones=self.numbers.cells(context))
+        context, column = self.context, self.source.phone_column
+        reading = Reading(phone_column=column, is_optional=True, leaves_out=True, phones=self.numbers.cells(context))
         with opened(file, context.stdin.buffer, reading, note=context.note) as listed:
             numbers = (row.phone for row in listed.counted() if isinstance(row, Recipient))
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
@@ -237,8 +237,8 @@ class Bulk:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
             if self.numbers.country_code is not None:
                 listing += f" --country-code {self.numbers.country_code}"
-            if asked is not None and find_column(asked, listed.columns) is not None:
-                listing += f" --phone-column {shlex.quote(asked)}"
+            if column is not None and find_column(column, listed.columns) is not None:
+                listing += f" --phone-column {shlex.quote(column)}"
             raise faults.error(
                 "Fix the file: a person without a number there would get the message.",
                 f"To list all invalid rows: {listing}",
@@ -255,10 +255,10 @@ class Bulk:
         store = self.context.store
         pending = recipients.excluded_later(store, number, earlier.number)
         opted_out = people.opted_out(store, pending, self.operation.channel)
-        if left := len({*pending} - opted_out):
+        if number_left := len({*pending} - opted_out):
             raise UsageError(
                 f'--exclude cannot change the job "{earlier.reference}": it would send to '
-                f"{plural(left, 'person', 'people')} in these files",
+                f"{plural(number_left, 'person', 'people')} in these files",
                 f"Cancel it: msgctl job cancel {earlier.typed}. Then save its pending recipients, and send to them "
                 f"with --exclude and another name: msgctl job report {earlier.typed} --only pending --save rest.csv",
             )
@@ -416,15 +416,15 @@ class Bulk:
 
     def _note_options(self, job: Job) -> None:
         """Print a note for each option that differs from the job's own setting, because it has no effect."""
-        own = Settings.load(job.settings)
+        settings = Settings.load(job.settings)
         for name, option in OPTIONS.items():
-            given, kept = getattr(self._settings, name), getattr(own, name)
-            if given == kept:
+            wanted = getattr(self._settings, name)
+            if wanted == getattr(settings, name):
                 continue
-            if given == DEFAULTS[name]:
+            if wanted == DEFAULTS[name]:
                 self.context.note(f"The job keeps its own {option.name}.")
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
-            if option.is_changeable and given is not None:
-                note += f" To change it: msgctl job resume {job.typed} {option.name} {given}"
+            if option.is_changeable and wanted is not None:
+                note += f" To change it: msgctl job resume {job.typed} {option.name} {wanted}"
             self.context.note(note)

@@ -98,7 +98,9 @@ def _lines(error: MsgctlError, context: Context) -> str:
         return " ".join(f"{capitalized(part)}." for part in (error.what, error.consequence) if part)
     if not context.stderr.isatty():
         return "\n".join(filter(None, (f"Error: {error.message}", error.hint)))
-    red, dim, plain = ("\x1b[31m", "\x1b[2m", "\x1b[0m") if context.screen(context.stderr).color else ("", "", "")
+    red = dim = plain = ""
+    if context.screen(context.stderr).color:
+        red, dim, plain = "\x1b[31m", "\x1b[2m", "\x1b[0m"
     lines = [f"{red}✗{plain} {context.wrapped(error.message, indent=2)}"]
     for line in (error.hint or "").splitlines():
         # A line with a command is never wrapped, so that the command can be copied.

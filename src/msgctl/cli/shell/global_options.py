@@ -36,8 +36,10 @@ def _store(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> None:
     if param.name == "version":
         ctx.obj.stdout.write(f"msgctl {__version__}\n")
         raise typer.Exit
-    name, value = ("format", Format.JSON) if param.name == "json" else (param.name, value)
-    setattr(ctx.obj.options, str(name), value)
+    if param.name == "json":
+        ctx.obj.options.format = Format.JSON
+    else:
+        setattr(ctx.obj.options, str(param.name), value)
 
 
 def _fields(text: str) -> tuple[str, ...]:

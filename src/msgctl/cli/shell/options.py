@@ -50,7 +50,7 @@ def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Va
 
     Typer also parses the default of an option, which is a value already.
     """
-    return lambda given: convert(given, *arguments) if isinstance(given, str) else given
+    return lambda value: convert(value, *arguments) if isinstance(value, str) else value
 
 
 class Choice:
@@ -82,11 +82,11 @@ class Chosen(tuple[str, ...]):
 class Choices(Choice):
     """A parser that accepts several choices, separated by commas, and returns them as `Chosen`, each once."""
 
-    def __call__(self, given: Any) -> Any:
-        if not isinstance(given, str):  # the default
-            return given
+    def __call__(self, value: Any) -> Any:
+        if not isinstance(value, str):  # the default
+            return value
         parse = super().__call__
-        return Chosen(dict.fromkeys(parse(name.strip()) for name in given.split(",")))
+        return Chosen(dict.fromkeys(parse(name.strip()) for name in value.split(",")))
 
     def complete(self, incomplete: str) -> list[str]:
         """Return the choices after the ones that were typed already."""

@@ -61,13 +61,16 @@ class Streams:
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
         if self.shows_notes:
-            self.say(self.for_profile(text) if "msgctl " in text else self.wrapped(text))  # commands are not wrapped
+            self._write(self.for_profile(text))
 
     def warn(self, text: str) -> None:
         """Print a warning on standard error, even with --quiet, but not under --json."""
         if not self.is_json:
-            text = f"Warning: {text}"
-            self.say(text if "msgctl " in text else self.wrapped(text))
+            self._write(f"Warning: {text}")
+
+    def _write(self, text: str) -> None:
+        """Print a text, wrapped unless it contains a command to copy."""
+        self.say(text if "msgctl " in text else self.wrapped(text))
 
     def wrapped(self, text: str, *, indent: int = 0) -> str:
         """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""

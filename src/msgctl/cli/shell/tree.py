@@ -44,12 +44,12 @@ class _WithGlobalOptions:
     """A command or group that accepts the global options after its name, and knows the facts of its command."""
 
     def __init__(self, *, params: list[Any] | None = None, **attributes: Any) -> None:
-        own = params or []
+        parameters = params or []
         self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", NO_FACTS)
-        shared = [self._shown(option, own) for option in global_options()]
+        shared = [self._adapted(option, parameters) for option in global_options()]
         # Typer shows the panels in the order of their first options.
         order = {panel: place for place, panel in enumerate(PANELS)}
-        everything = sorted([*own, *shared], key=lambda param: order.get(param.rich_help_panel, len(order) - 2))
+        everything = sorted([*parameters, *shared], key=lambda param: order.get(param.rich_help_panel, len(order) - 2))
         attributes |= {"params": everything, "add_help_option": False}  # --help is one of the global options
         super().__init__(**attributes)
 
@@ -58,19 +58,19 @@ class _WithGlobalOptions:
         ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
         ctx.obj.operation, ctx.obj.effect = self.facts.performs, self.facts.effect
 
-    def _shown(self, option: Any, own: Sequence[Any]) -> Any:
+    def _adapted(self, option: Any, parameters: Sequence[Any]) -> Any:
         """Return a global option as the command's help shows it, -n only if it makes a request, -y only if it asks."""
         if option.name not in ("dry_run", "yes"):
             return option
-        shown = copy.copy(option)
+        adapted = copy.copy(option)
         if option.name == "yes":
-            shown.hidden = not self.facts.asks
+            adapted.hidden = not self.facts.asks
         else:
-            shown.hidden = not self.facts.has_dry_run
-            shown.help = self.facts.dry_run_help or option.help
-        if any(param.rich_help_panel == SAFETY for param in own):
-            shown.rich_help_panel = SAFETY
-        return shown
+            adapted.hidden = not self.facts.has_dry_run
+            adapted.help = self.facts.dry_run_help or option.help
+        if any(param.rich_help_panel == SAFETY for param in parameters):
+            adapted.rich_help_panel = SAFETY
+        return adapted
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         _write_help(self.page(), ctx, formatter)
@@ -124,7 +124,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         self.announce(ctx)
         self._refuse_options_as_values(ctx, args)
         try:
-            left = super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except typer.TyperException as error:  # some errors lack the context, which the hint about the help needs
             vars(error).update(ctx=ctx)
             raise
@@ -134,7 +134,7 @@ class Command(_WithGlobalOptions, TyperCommand):
             ctx.obj.check_fields(self.facts.columns)
         if ctx.obj.options.dry_run and self.facts.effect is None and not self.facts.has_dry_run:
             raise UsageError(f"{ctx.command_path} makes no request, so --dry-run cannot show one")
-        return left
+        return rest
 
     def _refuse_options_as_values(self, ctx: Any, args: Sequence[str]) -> None:
         """Raise UsageError if an option would become the value of another: Typer accepts any text as a value."""
@@ -170,9 +170,9 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         self.announce(ctx)  # a command announces itself later
-        left = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, args)
         ctx.obj.options.check()
-        return left
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write Typer's help with the commands before the options. Typer writes them in another order."""
@@ -311,37 +311,37 @@ def expanded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Each field of an `OptionGroup` is a parameter of the command.
     """
-    own = _parameters(function)
+    parameters = _parameters(function)
     groups: dict[str, Any] = {}
     contexts: list[str] = []
-    for name, parameter in own.items():
+    for name, parameter in parameters.items():
         if parameter.annotation is Context:
             contexts.append(name)
-            own[name] = parameter.replace(annotation=typer.Context)
+            parameters[name] = parameter.replace(annotation=typer.Context)
         elif isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup):
             groups[name] = parameter.annotation
     parts = {name: _parameters(make) for name, make in groups.items()}
-    for parameter in (*own.values(), *(part for group in parts.values() for part in group.values())):
+    for parameter in (*parameters.values(), *(part for group in parts.values() for part in group.values())):
         for info in getattr(parameter.annotation, "__metadata__", ()):
             if info.autocompletion is None and info.metavar == "FILE":
                 info.autocompletion = file_names
             elif info.autocompletion is None and isinstance(info.parser, Choice):
                 info.autocompletion = info.parser.complete
 
-    def callback(**given: Any) -> Any:
+    def callback(**values: Any) -> Any:
         for name in contexts:
-            given[name] = given[name].obj
+            values[name] = values[name].obj
         for name, make in groups.items():
-            given[name] = make(**{part: given.pop(part) for part in parts[name]})
-        return function(**given)
+            values[name] = make(**{part: values.pop(part) for part in parts[name]})
+        return function(**values)
 
-    shown: list[inspect.Parameter] = []
-    for name, parameter in own.items():
-        shown += parts.get(name, {name: parameter}).values()
+    flat: list[inspect.Parameter] = []
+    for name, parameter in parameters.items():
+        flat += parts.get(name, {name: parameter}).values()
     callback.__doc__ = function.__doc__
     # Typer reads the options of a command from the signature of its function, and has no groups of options.
     callback.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in shown]
+        [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in flat]
     )
     return callback
 
@@ -395,7 +395,7 @@ PARTS = (
 class Root(CommandGroup):
     """The root of the command tree, which loads a group or command when it is first needed."""
 
-    def _shown(self, option: Any, own: Sequence[Any]) -> Any:  # noqa: ARG002
+    def _adapted(self, option: Any, parameters: Sequence[Any]) -> Any:  # noqa: ARG002
         """Return a global option unchanged."""
         return option
 
