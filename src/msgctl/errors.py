@@ -12,6 +12,7 @@
     │   ├── UnreadableError 1   … or with something unusable, to a request that only reads
     │   └── TurnedAwayError 4   … or that it cannot carry out the request for now; nothing was sent
     ├── OutcomeUnknownError 5   the request was sent and no usable response came back
+    │   └── BugError        5   a bug stopped msgctl, perhaps before anything was sent
     ├── ConditionError      6   a condition that the user asked for is not met
     └── Interrupted       130   Ctrl-C, SIGTERM or SIGHUP
         └── Cancelled     130   the user answered no to a question
@@ -303,6 +304,10 @@ class OutcomeUnknownError(MsgctlError):
     exit_code = 5
 
 
+class BugError(OutcomeUnknownError):
+    """A bug stopped msgctl; the message reports whether a request may have been carried out."""
+
+
 class ConditionError(MsgctlError):
     """A condition that the user asked for is not met: too few credits, a state that was not reached."""
 
@@ -389,4 +394,5 @@ def unexpected(error: Exception, *, is_sent: bool) -> MsgctlError:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
-    return OutcomeUnknownError(what, "Please report it.", consequence=MAY_BE_SENT if is_sent else NOTHING_SENT)
+    consequence = MAY_BE_SENT if is_sent else NOTHING_SENT
+    return BugError(what, "Please report it.", consequence=consequence)

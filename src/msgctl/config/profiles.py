@@ -54,8 +54,9 @@ def are_words(value: object) -> bool:
 
 
 class Setting(NamedTuple):
-    """A setting: its rule and its check, and the option of `msgctl profile set` that changes it.
+    """A setting of a profile.
 
+    ``rule`` describes its values, ``is_valid`` checks one, and ``option`` of `msgctl profile set` changes it.
     ``is_secret`` means that the value may contain a secret, so that no message repeats it.
     """
 

@@ -102,7 +102,7 @@ class Context(Streams):
         return self.chosen(self.options.profile)
 
     def chosen(self, name: str | None) -> profiles.Profile:
-        """Return the profile with a name; None is the one of this run without -p. Raises ConfigurationError."""
+        """Return the profile with a name, or without one the profile of a run without -p. Raises ConfigurationError."""
         profile = profiles.choose(lambda: self.config, self.environ, name).checked()
         if not profile.by:
             config_file.refuse_unsafe(self.environ)
