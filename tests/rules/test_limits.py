@@ -65,6 +65,13 @@ def test_the_price_is_per_segment() -> None:
     assert limit.allows(50, 1) == 39, "93 left, and 7/3 each"
 
 
+def test_a_price_that_rises_in_a_batch_is_the_price_of_one_recipient() -> None:
+    limit = budget(100, accepted=1)
+    limit.reserve(intent(10))
+    limit.release(intent(10), paid(2, 10))
+    assert limit.allows(50, 1) == 40, "80 left, and 2 each"
+
+
 def test_a_charge_of_nothing_counts_as_one_credit_for_each_segment() -> None:
     for charge in (0, None):
         limit = budget(3)
