@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from support.postgres import Cluster
-from support.service import Service, respond
+from support.service import Service, respond, then
 from support.tool import Tool
+
+
+def test_the_time_of_a_response_is_in_milliseconds(tool: Tool, service: Service) -> None:
+    service.will(then(lambda _: time.sleep(0.02), respond({"status": 7})))
+    (milliseconds,) = re.findall("responded with status 200 in ([0-9]+) ms", tool("doctor", "-o", "csv").out)
+    assert int(milliseconds) >= 20
 
 
 def test_a_store_that_another_program_uses_is_reported(tool: Tool, service: Service, home: Path) -> None:

@@ -45,6 +45,13 @@ def test_a_code_in_a_response_in_doubt_is_in_no_file(
     assert "184830" not in tool("history", "--json").out
 
 
+def test_a_status_of_more_than_4096_characters_is_cut(service: Service, tool: Tool) -> None:
+    for length, end in ((4096, "x"), (4097, "…")):
+        service.will(respond({"data": {"id": "m1", "status": "x" * length}}))
+        assert tool(*SEND).code == 5
+        assert tool("history", "--json").document[-1]["status"] == "x" * 4096 + end.strip("x")
+
+
 def test_a_send_that_is_interrupted_before_its_request_is_not_in_the_history(
     tool: Tool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def test_ctrl_c_reports_whether_the_request_was_sent(
     counter = SentCounter()
     with contextlib.closing(Client(keeper.base_url, Credential(1, KEY), log=log, counter=counter)) as client:
         client.fetch(SEND)
-        with pytest.raises(Interrupted) as stopped:
+        with pytest.raises(Interrupted, match=r"^Interrupted\b") as stopped:
             client.fetch(sent)
     assert (stopped.value.consequence, counter.count) == (consequence, count)
     assert len(keeper.received) == (1 if line == "> " else 2)

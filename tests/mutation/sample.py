@@ -26,6 +26,7 @@ import importlib
 import importlib.util
 import inspect
 import json
+import mmap
 import multiprocessing
 import os
 import random
@@ -52,6 +53,7 @@ MODULES = ("**/*.py",)
 FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process", "test_imports.py"
 STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook", "msgctl.cli.shell.completion": ""}
 """Modules that run in a separate process, each with the module whose tests reach its statements; "" is `PROCESSES`."""
+MAX_STATEMENTS = 100_000
 MAX_SECONDS = 20.0
 """Seconds of tests that run for a mutant. More tests would take several minutes."""
 PATIENCE = 20.0
@@ -166,10 +168,11 @@ class Changer(ast.NodeTransformer):
 
 
 class Marker(ast.NodeTransformer):
-    """Inserts a call before each statement that records its line."""
+    """Inserts a call before each statement that records its number: its place in ``lines``."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, lines: list[str]) -> None:
         self._module = module
+        self._lines = lines
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
@@ -180,7 +183,8 @@ class Marker(ast.NodeTransformer):
         return node
 
     def _mark(self, statement: ast.stmt) -> ast.stmt:
-        (mark,) = ast.parse(f"_reach_({f'{self._module}:{statement.lineno}'!r})").body
+        (mark,) = ast.parse(f"_reach_({len(self._lines)}, 1)").body
+        self._lines.append(f"{self._module}:{statement.lineno}")
         return mark
 
 
@@ -309,23 +313,25 @@ class Runner:
         if child := os.fork():
             os.waitpid(child, 0)
             return
-        reached: set[str] = set()
+        reached = mmap.mmap(-1, MAX_STATEMENTS)  # shared with the forks in which tests run msgctl
+        lines: list[str] = []
         for module in self._modules:
             source = file_of(module).read_text()
-            vars(importlib.import_module(module))["_reach_"] = reached.add
+            vars(importlib.import_module(module))["_reach_"] = reached.__setitem__
             for name, _ in functions(ast.parse(source)):
                 tree = ast.parse(source)
-                Marker(module).visit(dict(functions(tree))[name])
+                Marker(module, lines).visit(dict(functions(tree))[name])
                 replace_code(module, name, ast.fix_missing_locations(tree))
         tests: dict[str, tuple[float, list[str]]] = {}
         for item in items:
             clear_caches(self._modules)
-            reached.clear()
+            reached[:] = bytes(MAX_STATEMENTS)
             self._has_failed = False
             begun = time.perf_counter()
             run(item)
             if not self._has_failed:
-                tests[item.nodeid] = (time.perf_counter() - begun, sorted(reached))
+                seconds = time.perf_counter() - begun
+                tests[item.nodeid] = (seconds, sorted({line for number, line in enumerate(lines) if reached[number]}))
         (self._folder / "tests.json").write_text(json.dumps(tests))
         os._exit(0)
 
@@ -497,8 +503,8 @@ def main() -> None:
     for worker, folder in zip(workers, folders, strict=True):
         worker.join()
         verdicts = verdicts_in(folder)
-        unchanged = [verdict for name, verdict in verdicts.items() if name.endswith(f": {UNCHANGED}")]
-        assert unchanged == ["survived"], f"tests fail without a mutant: {unchanged}; see {folder / 'log'}"
+        unchanged = {verdict for name, verdict in verdicts.items() if name.endswith(f": {UNCHANGED}")}
+        assert unchanged == {"survived"}, f"tests fail without a mutant: {unchanged}; see {folder / 'log'}"
         found |= verdicts
     print(f"{len(sample)} of {len(places)} places")
     missed = report(sample, found)

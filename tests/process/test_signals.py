@@ -66,6 +66,19 @@ def test_ctrl_c_while_modules_load_ends_with_130(module: str) -> None:
     assert (child.returncode, "Traceback" in rest) == (130, False)
 
 
+def test_ctrl_c_at_the_end_of_a_command_ends_with_130() -> None:
+    code = """
+import sys
+from msgctl.__main__ import console
+class Interrupted:
+    def __getitem__(self, part):
+        raise KeyboardInterrupt
+sys.argv = Interrupted()
+console()
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
+
+
 @pytest.mark.parametrize("example", OF_EACH_KIND, ids=line_of)
 def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Example) -> None:
     for number, lines in moments(example):
@@ -190,7 +203,7 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(
     with Terminal("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--name", "today", columns=20) as tty:
         assert arrived.wait(PATIENCE)
         tty.process.send_signal(number)
-        assert tty.read_until(b"Stopping")
+        assert tty.read_until(rb"Press\s+Ctrl-C" if number == signal.SIGINT else rb"Send\s+the\s+signal")
         tty.process.send_signal(number)
         assert tty.end() == 130, tty.shown
         assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)

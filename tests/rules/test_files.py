@@ -52,6 +52,8 @@ def test_a_new_file_is_private_with_any_umask(tmp_path: Path, mask: int) -> None
 def test_a_path_in_the_home_directory_is_quoted_for_a_shell_after_the_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ana")
     assert files.typed(Path("/home/ana/a b")) == "~/'a b'"
+    monkeypatch.setenv("HOME", "/")
+    assert files.shown(Path("/etc/passwd")) == "/etc/passwd"
 
 
 def test_a_new_directory_is_synced_in_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -174,3 +174,4 @@ def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
 def test_a_character_without_a_similar_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
+    assert segments.saved_by_gsm7(text * 71) == 0

@@ -92,6 +92,7 @@ def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
         "https://api.example:80/v1",
     ):
         assert account(other, 1) != account("https://api.example/v1", 1)
+    assert account("http://[0:0:0:0:0:0:0:1]:80/v1", 1) == "http://[::1]/v1 1"
 
 
 # --- refusals ---
@@ -128,6 +129,7 @@ def test_a_store_is_named_without_its_password() -> None:
 def test_the_longest_url_and_message_are_accepted() -> None:
     url = "https://a.example/".ljust(8192, "x")
     assert values.long_url(url) == url
+    assert values.long_url("http://a.example") == "http://a.example"
     with pytest.raises(UsageError, match="longer than 8192 characters"):
         values.long_url(url + "x")
     assert values.prose("é" * 32768)

@@ -84,6 +84,14 @@ def test_the_overview_contains_no_key_not_even_of_another_account(world: World) 
     assert not re.findall(f"hidden|4711|{KEY}", json.dumps(overview(world)))
 
 
+def test_the_parameters_of_a_form_are_decoded_and_json_is_shown_as_it_is(world: World) -> None:
+    world.post("/send-sms", phone=PHONE, sms="one two")
+    world.respond(SandboxRequest("POST", "/api/v1/chatapp/send", "", JSON, b'{"a": "1+1"}'))
+    as_json, form = (request["parameters"] for request in overview(world)["requests"])
+    assert "sms=one two" in form
+    assert as_json == '{"a": "1+1"}'
+
+
 def test_a_long_request_is_cut(world: World) -> None:
     world.respond(SandboxRequest("GET", "/" + "x" * 10_000, "x" * 10_000))
     assert len(overview(world)["requests"][0]["path"]) < 2_100

@@ -124,8 +124,8 @@ def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, address: str, al
 
 
 def test_own_and_allowed_addresses_are_accepted_as_host(world: World) -> None:
-    with serving(world, Server("127.0.0.1", 0, lambda _: None, ["sandbox"])) as served:
-        for host in ("127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520"):
+    with serving(world, Server("127.0.0.1", 0, lambda _: None, ["sandbox", "::1"])) as served:
+        for host in ("127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520", "[::1]:8520"):
             assert served.send(SandboxRequest("GET", "/sandbox", headers={"host": host})).status == 200, host
 
 

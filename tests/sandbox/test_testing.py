@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -116,6 +120,17 @@ def test_an_inbox_with_many_messages_lists_the_newest_thousand() -> None:
 def test_a_wrong_setting_is_an_error(options: Any) -> None:
     with pytest.raises(UsageError), sandbox(**options):
         pass
+
+
+def test_a_store_that_is_still_written_when_the_sandbox_ends_is_no_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with sandbox():
+        monkeypatch.setattr(os, "rmdir", fail)
 
 
 def test_without_pytest_the_module_loads_neither_pytest_nor_the_command_line() -> None:

@@ -36,7 +36,7 @@ class JobProgress(Progress):
             expand=True,
             get_time=monotonic,
         )
-        self._task = self.add_task("", total=0)
+        self._task = self.add_task("")
 
     def show(self, done: int, of: int, counts: Sequence[tuple[str, int]]) -> None:
         """Draw the progress of the job."""
