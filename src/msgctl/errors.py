@@ -240,6 +240,10 @@ class StoreMovedError(ConfigurationError):
         self.new = new
 
 
+class MissingStoreError(ConfigurationError):
+    """The database has no store yet, and the caller does not create one."""
+
+
 class NotReachedError(MsgctlError):
     """The service was not reached, so nothing was sent."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -217,3 +218,13 @@ def test_without_configuration_only_the_sandbox_is_completed_and_no_file_is_crea
     done = subprocess.run(command, env={**env(tmp_path), **variables}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (code, offered, "")
     assert [*tmp_path.iterdir()] == []
+
+
+def test_tab_does_not_wait_for_a_database_that_does_not_respond(place: Path, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        store = f"postgresql://app@127.0.0.1:{silent.getsockname()[1]}/msgctl?sslmode=disable"
+        words = {"_MSGCTL_COMPLETE": "complete_bash", "COMP_WORDS": "msgctl job show ", "COMP_CWORD": "3"}
+        variables = {**env(tmp_path), **words, "MSGCTL_STORE": store}
+        command = [str(place / "bin/msgctl")]
+        done = subprocess.run(command, env=variables, capture_output=True, timeout=20, check=False)  # --timeout is 30
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")

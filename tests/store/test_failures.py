@@ -470,7 +470,7 @@ def test_too_many_connections_are_a_reason_to_try_again_with_their_own_fix(postg
     assert "max_connections" in (error.hint or "")
 
 
-@pytest.mark.parametrize("host", ["a" * 64, "db..example"])
+@pytest.mark.parametrize("host", ["a" * 64, "db..example", "db.invalid"])
 def test_a_host_that_cannot_exist_is_a_configuration_error(host: str) -> None:
     assert "cannot exist" in fault(f"postgresql://bob@{host}/db").message
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conftest import KEY
-from msgctl.errors import ConditionError, ConfigurationError, UsageError
+from msgctl.errors import ConditionError, ConfigurationError, MissingStoreError, UsageError
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, move, people, upgrades
 from msgctl.store.move import TABLES
@@ -245,3 +245,17 @@ def test_a_profile_whose_store_gets_another_user_or_a_password_keeps_its_store_w
     for same in (url.replace("127.0.0.1", "localhost"), postgres.url()):
         done = tool("profile", "set", "main", "--store", same)
         assert (done.code, "store move" in done.err, "opt-out" in done.err) == (0, False, False)
+
+
+def test_a_profile_that_gets_a_database_creates_no_store_in_it(
+    tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", str(tmp_path / "config.toml"))
+    account = ("--base-url", "https://service.example/api/v1", "--client", "1")
+    assert tool("profile", "add", "main", *account, "--key-stdin", stdin=KEY).code == 0
+    assert tool("profile", "set", "main", "--store", str(tmp_path / "old.sqlite3")).code == 0
+    assert tool("optout", "add", LUIS).code == 0
+    done = tool("profile", "set", "main", "--store", postgres.url())
+    assert (done.code, "store move --to" in done.err, "cannot be used" in done.err) == (0, True, False)
+    with pytest.raises(MissingStoreError):
+        open_store(postgres.url(), creates=False)

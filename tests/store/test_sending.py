@@ -334,6 +334,7 @@ def test_an_owner_that_lost_its_job_intends_nothing_and_stores_late_outcomes(
     sending.record_late(responses(intents))
     after = jobs.get(store, job.number)
     assert (after.accepted, after.unknown, after.pending, after.credits) == (1, 0, 1, 1_000_000)
+    assert after.highest_price == 1_000_000  # the limit of credits of the next owner depends on it
     assert [(each.messages, each.credits) for each in history.usage(store, "country")] == [(1, 1_000_000)]
     results.check_counts(store, after)
 

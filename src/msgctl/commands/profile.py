@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,11 +24,14 @@ from msgctl.config import places, profiles
 from msgctl.config.file import ConfigFile, TomlTable
 from msgctl.config.profiles import KEY_SOURCES, StoredProfile
 from msgctl.config.urls import base_url_fault, has_password, store_shown, without_password
-from msgctl.errors import STORE_ERRORS, MsgctlError, UsageError
+from msgctl.errors import STORE_ERRORS, MissingStoreError, MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Layout, OwnResult, Result, TextResult
 from msgctl.text import clean, plural
 from msgctl.values import quote
+
+if TYPE_CHECKING:
+    from msgctl.store.move import Contents
 
 app = group("Manage accounts: base URL, client and key.")
 
@@ -137,35 +140,57 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
         old = context.with_profile(name).store_place
         if old == places.resolved(new) or (isinstance(old, Path) and not old.exists()):
             return
-        with closing(open_store(old, timeout=timeout, is_moving=True)) as store:
+        with closing(open_store(old, timeout=timeout, is_moving=True, creates=False)) as store:
             mark = move.mark_of(store.db)
             if mark is not None and mark.state == "moved":
                 return
             contents, old_id = move.contents(store, unfinished=True), move.id_of(store.db)
+    except MissingStoreError:
+        return
     except STORE_ERRORS as error:
         context.warn(f"{error.what}. It may have opt-outs, keys and jobs.")
         return
     if not (contents.optouts or contents.keys or contents.jobs):
         return
-    place, target = shlex.quote(without_password(str(old))), shlex.quote(without_password(str(new)))
+    place = shlex.quote(without_password(str(old)))
+    if fix := _fix_for_records(context, name, new, contents, place, old_id):
+        context.warn(
+            f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
+            f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"
+        )
+
+
+def _fix_for_records(
+    context: Context, name: str, new: str | Path, contents: "Contents", place: str, old_id: str
+) -> str:
+    """Return the commands for the records of an earlier store at a place; empty if the new store is the same one."""
+    from msgctl.store import move
+    from msgctl.store.store import open_store
+
+    target = shlex.quote(without_password(str(new)))
     fix = f"Move them before you send anything:\nMSGCTL_STORE={place} msgctl store move --to {target}"
-    if not isinstance(new, Path) or new.exists():
-        try:
-            with closing(open_store(new, timeout=timeout, is_moving=True)) as store:
-                if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
-                    return
-                if move.mark_of(store.db) is None and not move.is_empty(store.db):
-                    fix = "The new store is not empty, so they cannot be moved."
-                    if contents.optouts:
-                        fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
-        except STORE_ERRORS as error:
-            context.warn(f"The new store cannot be used now: {error.what}.")
-            if contents.optouts:
-                fix += f"\nIf that store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
-    context.warn(
-        f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
-        f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"
-    )
+    if isinstance(new, Path) and not new.exists():
+        return fix
+    timeout = min(context.options.timeout, MAX_CHECK)
+    try:
+        with closing(open_store(new, timeout=timeout, is_moving=True, creates=False)) as store:
+            if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
+                return ""
+            if move.mark_of(store.db) is not None or move.is_empty(store.db):
+                return fix
+    except MissingStoreError:  # the move creates it
+        return fix
+    except STORE_ERRORS as error:
+        context.warn(f"The new store cannot be used now: {error.what}.")
+        if contents.optouts:
+            fix += f"\nIf that store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
+        return fix
+    fix = "The new store is not empty, so they cannot be moved."
+    if contents.optouts:
+        fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
+    if contents.jobs:
+        fix += f"\nTo resume or cancel the jobs there, list them: MSGCTL_STORE={place} msgctl -p {name} job list"
+    return fix
 
 
 def _optout_commands(name: str, place: str) -> str:

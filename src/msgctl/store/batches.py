@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgctl.errors import ConditionError
@@ -126,14 +126,17 @@ class OwnedJob:
                 number = results.give_back(self._db, self.job.number, intent)
                 self._changes.update(sending=-number, pending=number, requests=-bool(number))
                 self._queue.go_back(intent.content, min(intent.lines))
-            for row in rows:
-                if row.outcome == "accepted" and row.credits and intent.cost:
-                    self._highest_price = max(self._highest_price, -(-row.credits // intent.cost))
+        self._highest_price = max(self._highest_price, _highest_price(outcomes))
 
     def record_late(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Store outcomes after LostJobError, each only if its row still has that request. Not in a batch."""
+        price = _highest_price(outcomes)
         with self._db.transaction(self.job.account):
             results.record_late(self._db, self.job.number, [outcome for outcome in outcomes if outcome.rows])
+            self._db.change(
+                "UPDATE job SET highest_price = ? WHERE number = ? AND highest_price < ?",
+                (price, self.job.number, price),
+            )
 
     @property
     def must_continue(self) -> bool:
@@ -216,3 +219,16 @@ class OwnedJob:
             db.limit_idle(False)
         self.job = jobs.get(self._store, number)
         return self.job
+
+
+def _highest_price(outcomes: Iterable[RequestOutcome]) -> int:
+    """Return the highest charge for one segment of an accepted message, in millionths."""
+    return max(
+        (
+            -(-row.credits // intent.cost)
+            for intent, rows, *_ in outcomes
+            for row in rows
+            if row.outcome == "accepted" and row.credits and intent.cost
+        ),
+        default=0,
+    )

@@ -117,8 +117,8 @@ class Database(ABC):
         """Wait until no other transaction is open, and let none begin until this one ends."""
 
     @abstractmethod
-    def check(self) -> None:
-        """Check that this is a complete store. On a server, create missing tables."""
+    def check(self, *, creates: bool = True) -> None:
+        """Check that this is a complete store. On a server, create missing tables, or raise MissingStoreError."""
 
     def create(self, statement: str) -> None:
         """Execute a statement of the schema."""

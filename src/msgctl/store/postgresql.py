@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
 from msgctl.config.urls import is_loopback
-from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError, install_hint
+from msgctl.errors import ConfigurationError, MissingStoreError, MsgctlError, StoreNotReachedError, install_hint
 from msgctl.store import upgrades
 from msgctl.store.database import MOVE, Database, Row, unusable
 from msgctl.text import clean, shorten
@@ -171,7 +171,8 @@ class PostgreSQL(Database):
         options: dict[str, Any] = {}
         hosts = str(self._settings.get("host") or os.environ.get("PGHOST", "")).split(",")
         addresses = str(self._settings.get("hostaddr") or os.environ.get("PGHOSTADDR", "")).split(",")
-        is_local = all(_is_local(address or host) for host, address in zip_longest(hosts, addresses, fillvalue=""))
+        names = [address or host for host, address in zip_longest(hosts, addresses, fillvalue="")]
+        is_local = all(map(_is_local, names))
         has_service = "service" in self._settings or "PGSERVICE" in os.environ
         if "sslmode" not in self._settings and (has_service or not is_local):
             tls = os.environ.get("PGSSLMODE", "")
@@ -181,6 +182,8 @@ class PostgreSQL(Database):
                 os.environ["PGSSLMODE"] = tls  # unlike an option, it yields to the service file
             else:
                 options["sslmode"] = tls
+        if any(name.rstrip(".").lower().endswith(".invalid") for name in names):  # reserved by RFC 6761
+            raise self._impossible_host()
         try:
             session = _Session.connect(
                 self._url,
@@ -198,7 +201,7 @@ class PostgreSQL(Database):
         except psycopg.Error as error:
             raise self._explained(error) from None
         except UnicodeError:  # Python's resolver: a label of a name is empty or has more than 63 characters
-            raise unusable(f"The host of the store {shorten(self.place)} cannot exist", _CORRECT_URL) from None
+            raise self._impossible_host() from None
         session.max_wait = self._timeout
         try:
             version = session.info.server_version
@@ -213,9 +216,12 @@ class PostgreSQL(Database):
             raise
         return session
 
+    def _impossible_host(self) -> ConfigurationError:
+        return unusable(f"The host of the store {shorten(self.place)} cannot exist", _CORRECT_URL)
+
     # --- checks
 
-    def check(self) -> None:
+    def check(self, *, creates: bool = True) -> None:
         pid, encoding, read_only = self.rows(
             """SELECT pg_backend_pid(), current_setting('server_encoding'), current_setting('transaction_read_only')"""
         )[0]
@@ -230,6 +236,8 @@ class PostgreSQL(Database):
             raise unusable(f"The store {self.place} is read-only", _STATE_FIXES["25006"])
         if self._has_schema():
             return
+        if not creates:
+            raise MissingStoreError(f"The store {self.place} does not exist yet")
         # Another role may create the schema in between. Its triggers would run with the rights of this user.
         with self.transaction("create"):
             if not self._has_schema():

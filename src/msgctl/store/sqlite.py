@@ -134,7 +134,7 @@ class SQLite(Database):
 
     # --- checks
 
-    def check(self) -> None:
+    def check(self, *, creates: bool = True) -> None:  # noqa: ARG002 (the file exists)
         application = self.value("PRAGMA application_id")
         tables = self.value("SELECT count(*) FROM sqlite_master WHERE name IN ('meta', 'job', 'result')")
         if application != APPLICATION:

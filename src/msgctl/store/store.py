@@ -122,9 +122,11 @@ def open_store(
     timeout: float = 30.0,
     clock: Callable[[], float] | None = None,
     is_moving: bool = False,
+    creates: bool = True,
 ) -> Store:
     """Open the store at a path or a URL, and create it if it is missing.
 
+    Without ``creates``, raise MissingStoreError if a database has no store; a file must exist.
     ``clock`` replaces the clock of the store. A store that was moved to another one, or whose move has not ended, is
     only opened with ``is_moving``. Raises StoreNotReachedError if the store is not reached within ``timeout`` seconds,
     and ConfigurationError.
@@ -142,7 +144,7 @@ def open_store(
 
         db = SQLite(Path(location), timeout)
     try:
-        db.check()
+        db.check(creates=creates)
         upgrades.upgrade(db)
         if not is_moving:
             db.refuse_moved()

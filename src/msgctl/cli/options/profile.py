@@ -5,8 +5,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from msgctl import files, values
 from msgctl import operations as ops
-from msgctl import values
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes, file_names
 from msgctl.cli.shell.context import Context
@@ -41,6 +41,9 @@ def store_location(text: str) -> str:
     """
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")
+    if not text.strip():
+        usual = files.typed(files.state_path("store.sqlite3", "MSGCTL_STORE"))
+        raise UsageError("The path or URL of the store is empty", f"The usual file is {usual}")
     return str(places.location_of(values.short_text(text, "The path or URL of the store")))
 
 

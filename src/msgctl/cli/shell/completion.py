@@ -6,7 +6,7 @@ The scripts run msgctl with ``_MSGCTL_COMPLETE`` set, which makes Typer print th
 import io
 import os
 import sys
-from contextlib import redirect_stdout, suppress
+from contextlib import closing, redirect_stdout, suppress
 from typing import Any, NoReturn
 
 import typer
@@ -19,6 +19,8 @@ from msgctl.errors import MsgctlError
 VARIABLE = "_MSGCTL_COMPLETE"
 FILES = {"bash": "msgctl.bash", "zsh": "_msgctl", "fish": "msgctl.fish"}
 """The file name of each shell's script."""
+MAX_STORE_WAIT = 1.0
+"""Seconds to wait for each response of a store: a user waits for TAB. A connection takes at most two seconds."""
 _TYPER: Any = typer.completion
 """Typer's functions, which have no types."""
 # zsh runs the file as the function _msgctl at the first TAB; at other times, it only defines the function.
@@ -97,9 +99,11 @@ def profile_names(ctx: typer.Context) -> list[str]:
 def job_names(ctx: typer.Context) -> list[str]:
     """Return the names and IDs of the jobs in the store."""
     from msgctl.store import jobs
+    from msgctl.store.store import open_store
 
     with suppress(MsgctlError):
         location = ctx.obj.store_place
-        if isinstance(location, str) or location.exists():  # completion creates no file
-            return [name for job in jobs.listed(ctx.obj.store) for name in (job.name, job.id) if name]
+        if isinstance(location, str) or location.exists():  # completion creates no store
+            with closing(open_store(location, timeout=MAX_STORE_WAIT, creates=False)) as store:
+                return [name for job in jobs.listed(store) for name in (job.name, job.id) if name]
     return []
