@@ -74,6 +74,8 @@ MAX_MINUTES = 100_000
 _ORDER = ("phone", "status", "state", "name", "credits", "voice", "id")
 """The first fields of responses. The other fields follow, and messages are last."""
 _STATE_ORDER = ("id", "state", "phone", "created", "credits", "dispatch_id")
+_IN_VERDICT = {Shape.LINK: "msg", Shape.RECORD: "status"}
+"""The field of a record that the verdict shows already."""
 _DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4}
 _OWN = {
     Layout.HISTORY: (
@@ -245,9 +247,9 @@ def _responses(result: ServiceResult, viewer: Viewer, *, with_verdict: bool) -> 
             yield from _statistics(document, period, viewer.width)
         else:
             names = _in_order(fields.of_document(record, document), record)
-            filled = [name for name in names if document.get(name) not in (None, "")]
-            if remaining := [name for name in filled if not (with_verdict and _is_in_verdict(record, name))]:
-                yield _record(document, remaining, viewer)
+            in_verdict = _IN_VERDICT.get(record.shape) if with_verdict else None
+            if filled := [name for name in names if name != in_verdict and document.get(name) not in (None, "")]:
+                yield _record(document, filled, viewer)
 
 
 def _statistics(document: Document, period: str, width: int) -> Iterator[RenderableType]:
@@ -274,12 +276,10 @@ def _label(metric: Document) -> str:
 
 def _shortened(rows: Sequence[Document]) -> Iterator[Document]:
     """Truncate strings that are too long for a terminal, because Rich takes seconds to wrap a megabyte."""
-    most = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
+    limit = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
     for row in rows:
-        yield {
-            name: f"{value[:most]}…" if isinstance(value, str) and len(value) > most else value
-            for name, value in row.items()
-        }
+        too_long = {name for name, value in row.items() if isinstance(value, str) and len(value) > limit}
+        yield {**row, **{name: f"{row[name][:limit]}…" for name in too_long}}
 
 
 def _balance(document: Document) -> Text:
@@ -296,14 +296,11 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
 def _record(document: Document, names: Iterable[str], viewer: Viewer) -> RenderableType:
     """Return the non-empty fields of a document, one per line."""
     values = {name: document.get(name) for name in names}
-    shortened = next(_shortened([values]))
-    return FieldList(
-        [
-            (title(name), styled(value, kind_of_field(name, value), viewer))
-            for name, value in shortened.items()
-            if value not in ("", [])
-        ]
-    )
+    pairs = []
+    for name, value in next(_shortened([values])).items():
+        if value not in ("", []):
+            pairs.append((title(name), styled(value, kind_of_field(name, value), viewer)))
+    return FieldList(pairs)
 
 
 def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
@@ -336,18 +333,12 @@ def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
         yield verdict(worst, *totals)
 
 
-def _is_in_verdict(record: ops.Record, name: str) -> bool:
-    """Return whether the verdict already shows a field."""
-    if record.shape is Shape.LINK:
-        return name == "msg"
-    return name == "status" and record.shape is Shape.RECORD
-
-
 def _charged(rows: Sequence[Document]) -> tuple[str, ...]:
     """Return the credits of all rows together; empty if any row has no whole number."""
     charged = [whole(str(row["credits"])) for row in rows if row.get("credits") is not None]
-    known = [number for number in charged if number is not None]
-    return (plural(sum(known), "credit"),) if known and len(known) == len(charged) else ()
+    if not charged or None in charged:
+        return ()
+    return (plural(sum(filter(None, charged)), "credit"),)
 
 
 def _validity(document: Document, now: datetime) -> tuple[str, ...]:
