@@ -8,6 +8,7 @@ from datetime import datetime
 from random import Random
 
 from msgctl.operations import RESPONSE_STATISTIC
+from msgctl.sandbox.protocol import JsonObject
 
 UNKNOWN = "unknown"
 
@@ -44,9 +45,7 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, at: float, visitors: Iterable[
     db.executemany(query, rows)
 
 
-def statistic(
-    db: sqlite3.Connection, url: int, days: Days, categories: Iterable[str]
-) -> tuple[int, list[dict[str, dict[str, object]]]]:
+def statistic(db: sqlite3.Connection, url: int, days: Days, categories: Iterable[str]) -> tuple[int, list[JsonObject]]:
     """Return the clicks on a URL, and one element for each property of each category.
 
     Days and hours are in chronological order, and the others are sorted by their clicks.

@@ -31,6 +31,7 @@ from msgctl.sandbox.protocol import (
     PAGE,
     UNKNOWN_ERROR,
     VISITS,
+    JsonObject,
     Refusal,
     SandboxRequest,
     SandboxResponse,
@@ -56,8 +57,6 @@ _UNITS = {"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 _ADVANCE = re.compile(r"\+(?:[0-9]{1,7}[smhd])+")
 _COUNTRY = re.compile(r"[A-Z]{2}")
 _KEPT_IN_LOCATION = "%/:=&?~#+!$,;'@()*[]"
-
-JsonObject = dict[str, Any]
 
 
 class Endpoint(NamedTuple):

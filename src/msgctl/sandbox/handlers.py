@@ -31,7 +31,7 @@ from msgctl.operations import (
     Shape,
 )
 from msgctl.sandbox import responses
-from msgctl.sandbox.protocol import Refusal, invalid, missing, quoted
+from msgctl.sandbox.protocol import JsonObject, Refusal, invalid, missing, quoted
 from msgctl.text import plural, timestamp
 
 SMS = "sms"
@@ -191,7 +191,7 @@ def _dispatch_id(scope: Scope) -> str:
     return new_id(scope.random)
 
 
-def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[str, object]:
+def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> JsonObject:
     """Return the record of a dispatch, with the fields of the API in their order."""
     facts = {
         "id": sent[0].dispatch_id,
@@ -202,10 +202,10 @@ def _record(record: Record, scope: Scope, sent: Sequence[SentMessage]) -> dict[s
     return {field.name: facts[field.name] for field in record.fields}
 
 
-def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) -> dict[str, Any]:
+def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) -> JsonObject:
     """Return the fields of a message that the API lists, in its order; a code in its text is masked."""
     state = message.reached(scope.now, is_observed=scope.is_observed)[-1]
-    facts: dict[str, Any] = {
+    facts: JsonObject = {
         "id": message.id,
         "dispatch_id": message.dispatch_id,
         "state": state,
@@ -224,11 +224,11 @@ def _entry(fields: Iterable[ResponseField], scope: Scope, message: SentMessage) 
 # --- balance, blocked numbers, SMS, calls, message states
 
 
-def balance(scope: Scope, _values: Values) -> dict[str, object]:
+def balance(scope: Scope, _values: Values) -> JsonObject:
     return {"status": scope.credits}
 
 
-def block_phone(scope: Scope, values: Values) -> dict[str, object]:
+def block_phone(scope: Scope, values: Values) -> JsonObject:
     """Block a number. Blocking it again only changes its name."""
     phone = values["phone"]
     row = scope.db.execute("SELECT id, name FROM blocked WHERE phone = ?", (phone,)).fetchone()
@@ -238,13 +238,13 @@ def block_phone(scope: Scope, values: Values) -> dict[str, object]:
     return {"id": block_id, "status": BLOCKED, "phone": phone, "name": name}
 
 
-def send_sms(scope: Scope, values: Values) -> dict[str, object]:
+def send_sms(scope: Scope, values: Values) -> JsonObject:
     text = values.get("sms") or values["message"]
     sent = deliver(scope, values["phone"], SMS, text, credits=segments.count(text).segments)
     return {**_record(RESPONSE_SMS, scope, sent), "status": int(status(sent) == ACCEPTED)}
 
 
-def send_call(scope: Scope, values: Values) -> dict[str, object]:
+def send_call(scope: Scope, values: Values) -> JsonObject:
     _check_speech(values)
     voice, audio_code = values.get("voice"), values.get("audio-code")
     voicemail = values.get("leave-voicemail", False)
@@ -253,7 +253,7 @@ def send_call(scope: Scope, values: Values) -> dict[str, object]:
     return _record(RESPONSE_CALL, scope, sent)
 
 
-def messages_state(scope: Scope, values: Values) -> dict[str, object] | list[dict[str, object]]:
+def messages_state(scope: Scope, values: Values) -> JsonObject | list[JsonObject]:
     """Return the state of a message, with its text; a code in it is masked."""
     messages = stored_messages(scope.db, "WHERE id = ?", values["id"])
     if scope.is_observed and not messages:
@@ -281,7 +281,7 @@ def _check_speech(values: Values) -> None:
 # --- chat-app messages from templates
 
 
-def send_by_chatapp(scope: Scope, values: Values) -> dict[str, object]:
+def send_by_chatapp(scope: Scope, values: Values) -> JsonObject:
     """Send a chat-app message: a code if there is an app name, or else a template."""
     template = values.get("template", DEFAULT_TEMPLATE)
     if template == MISSING_TEMPLATE:
@@ -303,15 +303,15 @@ def send_by_chatapp(scope: Scope, values: Values) -> dict[str, object]:
 # --- verification codes: one for each phone and app name, used once, valid for ten minutes, void after wrong guesses
 
 
-def send_code_by_sms(scope: Scope, values: Values) -> dict[str, object]:
+def send_code_by_sms(scope: Scope, values: Values) -> JsonObject:
     return _record(RESPONSE_SMS_2FA, scope, _send_code(scope, values, SMS))
 
 
-def send_code_by_call(scope: Scope, values: Values) -> dict[str, object]:
+def send_code_by_call(scope: Scope, values: Values) -> JsonObject:
     return _record(RESPONSE_CALL_2FA, scope, _send_code(scope, values, CALL, voice=values["voice"]))
 
 
-def verify(scope: Scope, values: Values) -> dict[str, object] | Refusal:
+def verify(scope: Scope, values: Values) -> JsonObject | Refusal:
     """Accept a code once. Return a refusal if it is wrong, used, void, expired, or was never sent.
 
     The refusal is returned instead of raised, so that the number of wrong guesses is stored.
@@ -344,7 +344,7 @@ def _send_code(scope: Scope, values: Values, kind: str, **more: Any) -> list[Sen
 # --- short URLs and the statistics of their clicks
 
 
-def shorten(scope: Scope, values: Values) -> dict[str, object]:
+def shorten(scope: Scope, values: Values) -> JsonObject:
     """Create a short URL. Raises Refusal if its name or alias is taken."""
     name, url_long, domain = values["name"], values["url-long"], values.get("domain-name")
     if _is_taken(scope, "name", name):
@@ -363,7 +363,7 @@ def shorten(scope: Scope, values: Values) -> dict[str, object]:
     return {"urlShort": url_short, "urlLong": url_long, "msg": "The short URL was created."}
 
 
-def statistic(scope: Scope, values: Values) -> dict[str, object]:
+def statistic(scope: Scope, values: Values) -> JsonObject:
     """Return the clicks of a range of days, by the requested category or by all categories of the URL."""
     from msgctl.sandbox import clicks
 
@@ -385,7 +385,7 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
     return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
 
 
-def sample(record: Record, scope: Scope, values: Values) -> dict[str, object]:
+def sample(record: Record, scope: Scope, values: Values) -> JsonObject:
     """Return a record of sample values, for an operation that the sandbox does not emulate."""
     return {field.name: _sample(field, record.shape, scope, values) for field in record.fields}
 

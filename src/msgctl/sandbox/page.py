@@ -7,11 +7,10 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Any
 from urllib.parse import unquote_plus
 
 from msgctl.operations import OPERATIONS, Place
-from msgctl.sandbox.protocol import BASE_PATH, WHERE, Reason, SandboxRequest, SandboxResponse, without_keys
+from msgctl.sandbox.protocol import BASE_PATH, WHERE, JsonObject, Reason, SandboxRequest, SandboxResponse, without_keys
 from msgctl.text import timestamp
 
 MAX_SHOWN = 2000
@@ -50,10 +49,10 @@ def response() -> SandboxResponse:
     return SandboxResponse(200, text.encode(), headers)
 
 
-def described_request(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> dict[str, Any]:
+def described_request(number: int, at: float, request: SandboxRequest, response: SandboxResponse) -> JsonObject:
     """Return a request as a JSON object, without the values of its parameters ``key``."""
     parts = [_parameters(request.query), _parameters(request.body.decode("utf-8", "replace"))]
-    entry: dict[str, Any] = {
+    entry: JsonObject = {
         "number": number,
         "time": timestamp(at),
         "method": request.method,

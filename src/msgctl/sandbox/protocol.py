@@ -57,6 +57,9 @@ MAX_FIELDS = 1000
 FORM_TYPE = "application/x-www-form-urlencoded"
 JSON_TYPE = "application/json"
 
+JsonObject = dict[str, Any]
+"""A JSON object that the sandbox sends."""
+
 WHERE = {Place.QUERY: "in the query string", Place.FORM: "in the form body", Place.JSON: "in the body"}
 
 

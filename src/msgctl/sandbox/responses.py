@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from msgctl.operations import Operation, Shape
-from msgctl.sandbox.protocol import UNKNOWN_ERROR, Refusal, SandboxResponse, json_response
+from msgctl.sandbox.protocol import UNKNOWN_ERROR, JsonObject, Refusal, SandboxResponse, json_response
 
 DOCUMENTED, OBSERVED = NAMES = ("documented", "observed")
 """The names of the responses."""
@@ -36,7 +36,7 @@ STATES: Mapping[str, tuple[str, ...]] = {
 
 _STATUSES = {"accepted": "Aceptado", "blocked": "Bloqueado"}
 
-_VERIFIED: tuple[dict[str, object], ...] = ({"status": 1}, {"verified": True}, {"status": "exitoso"})
+_VERIFIED: tuple[JsonObject, ...] = ({"status": 1}, {"verified": True}, {"status": "exitoso"})
 """The responses to a correct code."""
 
 _ERRORS = {
@@ -85,7 +85,7 @@ def observed_refusal(operation: Operation | None, refusal: Refusal) -> SandboxRe
     return response._replace(refusal=documented.refusal)
 
 
-def _data(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _data(entries: Sequence[JsonObject]) -> JsonObject:
     """Return one object for all recipients, or an object of objects if their states differ."""
     states = [
         {("state" if name == "status" else name): value for name, value in entry.items() if name != "id"}
