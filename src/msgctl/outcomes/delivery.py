@@ -79,8 +79,8 @@ def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords)
     for message in messages:
         state = state_of(message, added)
         if state is not None:
-            named: Sequence[str | None] = numbers.among(message.get("phone")) or [None]
-            for phone in named:
+            recipients: Sequence[str | None] = numbers.among(message.get("phone")) or [None]
+            for phone in recipients:
                 of_phone.setdefault(phone, []).append(state)
     result = [of_phone.get(phone) or of_phone.get(None, []) for phone in phones]
     return [texts[-1] if len({classify(text, added) for text in texts}) == 1 else None for texts in result]

@@ -62,13 +62,13 @@ EXPLAINED = frozenset({400, 520})
 PARTIAL_CONTENT = 206
 """The HTTP status of a part of a response."""
 MAX_READ = 20_000
-"""Maximum size of a response to a send, as `_is_too_long` counts it. A longer one is unknown."""
+"""Maximum size of a response to a send, in characters that take as long to read. A larger one is unknown."""
 MAX_READ_EACH = 500
-"""The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids of its own."""
-UNREAD = 12
-"""Characters at the end of a long text, which is not read, that count as one."""
+"""The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids."""
 VALUE, NEW_TEXT = 10, 50
-"""The size of a value, and of a name or text beside its characters: reading it takes as long as reading these."""
+"""The size of a value, and of a name or text that is new in the response, in addition to its characters."""
+UNREAD = 12
+"""This many characters count as one at the end of a long text, because they are not read."""
 
 
 class Judgement(NamedTuple):
@@ -141,10 +141,10 @@ def _is_good(request: RequestParts, field: ContentField) -> bool:
 
 
 def _is_too_long(document: Any, request: RequestParts) -> bool:
-    """Return whether a response has more names, texts and values than a send can need.
+    """Return whether a response is larger than a send can need, so that it would take too long to read.
 
-    A name or text that is repeated, or a value of the request, costs little time, and counts only as a value.
-    A character beyond ASCII counts as its escape, since some decompose into several words.
+    A repeated name or text, and a value of the request, count only as a value. A character beyond ASCII counts as its
+    escape, because some decompose into several words.
     """
     size, limit = 0, MAX_READ + MAX_READ_EACH * len(request.phones)
     counted = set(request.echoes)
@@ -209,14 +209,14 @@ def _contradicts(request: RequestParts, field: ContentField) -> bool:
 
 
 def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool:
-    """Return whether a field shows that a response is about no recipients, other recipients, or only some of them."""
+    """Return whether a field shows that no recipient, another person, or only some recipients get the message."""
     if name.is_count and (value == [] or is_zero(value)):
         return True
     if name.may_count_recipients and 1 < (as_count(value) or 0) < len(request.phones):
         return True
     if not name.is_who or not isinstance(value, str):
         return False
-    # The user's own body may contain a number that msgctl does not know as the recipient's.
+    # msgctl does not know who gets the user's own body, so any number in it may be a recipient's.
     is_own = None in request.phones and is_in_request(request.echoes, value)
     return not is_own and any(
         len(digits_of(number)) >= MIN_SHARED_DIGITS and not request.recipients.among(number)
@@ -358,18 +358,19 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     claimed: dict[str | None, list[Outcome]] = {}
     stranger: Doubt | None = None
     for (phone_text, _), group in groups.items():
-        named: Sequence[str | None] = numbers.among(phone_text)
+        recipients: Sequence[str | None] = numbers.among(phone_text)
         if is_for_all and ("phone" not in group[0][0] or phones[0] is None):
-            named = phones
-        if not named:
+            recipients = phones
+        if not recipients:
             stranger = Doubt("phone", phone_text)
             continue
-        whole = _joined([record.described(entry, verdict, named[0]) for entry, verdict in group])
-        for place, phone in enumerate(named):
-            outcome = whole
-            if len(named) > 1:
-                outcome = whole._replace(phone=phone, credits=share(whole.credits, len(named), place))
-            claimed.setdefault(phone, []).append(outcome)
+        outcome = _joined([record.described(entry, verdict, recipients[0]) for entry, verdict in group])
+        if len(recipients) == 1:
+            claimed.setdefault(recipients[0], []).append(outcome)
+            continue
+        for place, phone in enumerate(recipients):
+            charge = share(outcome.credits, len(recipients), place)
+            claimed.setdefault(phone, []).append(outcome._replace(phone=phone, credits=charge))
     return Judgement(
         [_joined(claimed[phone]) if phone in claimed else Outcome(phone, UNKNOWN, doubt=stranger) for phone in phones]
     )
@@ -408,13 +409,12 @@ def credits_left(document: Any) -> Decimal:
     from decimal import Decimal  # most commands do not need it
 
     records = list(levels(document))
-    named = [record[name] for record in records for name in ("balance", "credits", "saldo") if name in record]
-    if not named and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
-        named = [records[0]["status"]]
+    amounts = [record[name] for record in records for name in ("balance", "credits", "saldo") if name in record]
+    if not amounts and records and [*records[0]] == ["status"] and not str(records[0]["status"]).startswith("-"):
+        amounts = [records[0]["status"]]
     has_error = any(not is_nothing(content.get("error")) for content in objects(document))
-    if named and not has_error and isinstance(named[0], str):
-        pattern = _NUMBER_OF_CREDITS if isinstance(named[0], Number) else _CREDITS
-        text = named[0].strip()
-        if pattern.fullmatch(text):
-            return Decimal(text)
+    if amounts and not has_error and isinstance(amounts[0], str):
+        pattern = _NUMBER_OF_CREDITS if isinstance(amounts[0], Number) else _CREDITS
+        if pattern.fullmatch(amounts[0].strip()):
+            return Decimal(amounts[0].strip())
     raise ShapeError("it does not contain the credits left")
