@@ -50,6 +50,7 @@ class Why(StrEnum):
     STORE_LOST = "the store was lost", StoreNotReachedError, True
     TOO_LATE = "too late", ConditionError
     CONFIGURATION = "configuration", ConfigurationError, True
+    NOT_KNOWN = "not known"
 
     def __new__(cls, text: str, error: Callable[..., MsgctlError] | None = None, stays_scheduled: bool = False) -> Self:
         why = str.__new__(cls, text)
@@ -101,11 +102,11 @@ class Ending:
         return json.dumps(asdict(self))
 
     @classmethod
-    def load(cls, text: str) -> Ending | None:
-        """Return the ending in JSON of `dump`; None for a run that was killed, or whose ending is not known."""
+    def load(cls, text: str) -> Ending:
+        """Return the ending in JSON of `dump`; `Why.NOT_KNOWN` if the process was killed, or has a newer version."""
         values = json.loads(text or "{}")
         if values.get("why") not in [*Why]:  # a newer msgctl may have others, and more fields
-            return None
+            return cls(Why.NOT_KNOWN, "Its process ended before the job was done")
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
         return cls(**{**known, "why": Why(values["why"])})
 
@@ -122,11 +123,9 @@ def paused_because(job: Job) -> str:
     """Return why a job is paused; empty if it is not paused, or if the reason is not known."""
     if job.shown_state != "paused":
         return ""
-    if ending := Ending.load(job.ending):
-        return ending.stopped_by
-    if job.state == "paused":  # by the second Ctrl-C, which leaves no ending
+    if job.state == "paused" and not job.ending:  # by the second Ctrl-C, which leaves no ending
         return "Interrupted"
-    return "Its process ended before the job was done"
+    return Ending.load(job.ending).stopped_by
 
 
 def counts(job: Job) -> str:
@@ -139,7 +138,7 @@ def _not_accepted(job: Job) -> list[str]:
     return [f"{number:,} {name}" for name, number in numbers.items() if number]
 
 
-def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
+def error_of(job: Job, ending: Ending) -> MsgctlError | None:
     """Return the error of a run that has ended; None for exit code 0."""
     summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
@@ -149,10 +148,10 @@ def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
             after = "To send it, choose another --name."
         return ConditionError(f"The job was cancelled. {summary}", after, reason="cancelled")
     hint = _hint(job, ending)
-    if job.state == "scheduled" and ending is not None and ending.why is Why.CLOSED:
+    if job.state == "scheduled" and ending.why is Why.CLOSED:
         return None  # run-due continues it when the window opens
-    if ending is None or ending.why.error is None:
-        is_over = job.state == "done" or (ending is not None and ending.why is Why.CANARY)
+    if ending.why.error is None:
+        is_over = job.state == "done" or ending.why is Why.CANARY
         if job.unknown or job.sending or (job.refused and is_over):
             return ConditionError(summary, hint, reason="not_accepted")
         return None
@@ -168,14 +167,14 @@ def error_of(job: Job, ending: Ending | None) -> MsgctlError | None:
     return error
 
 
-def _hint(job: Job, ending: Ending | None) -> str:
+def _hint(job: Job, ending: Ending) -> str:
     """Return the next steps after an error."""
     resume = resume_hint(job)
     if job.state == "scheduled":
         resume = "The next run-due continues it."
-    if ending is not None and ending.why is Why.CREDIT_LIMIT:
+    if ending.why is Why.CREDIT_LIMIT:
         return resume
-    hints = [ending.hint if ending else "", resume if job.pending else ""]
+    hints = [ending.hint, resume if job.pending else ""]
     if job.refused:
         hints.append(f"See why they were refused: msgctl job report {job.typed} --only refused")
         # The service may have refused a whole request for one of its numbers.
@@ -191,7 +190,6 @@ def resume_hint(job: Job) -> str:
     if job.profile == profiles.ENVIRONMENT:
         *names, last = profiles.VARIABLES.values()
         verb = f"Set {', '.join(names)} and {last}, then resume"
-    ending = Ending.load(job.ending)
-    if ending is not None and ending.why is Why.CREDIT_LIMIT:
+    if Ending.load(job.ending).why is Why.CREDIT_LIMIT:
         total, option = " (N is the new total)", " --max-credits N"
     return f"{verb}{total}: msgctl job resume {job.typed}{option}"

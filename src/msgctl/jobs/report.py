@@ -169,8 +169,7 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
         if deliveries.undelivered and job.state != "cancelled":
             steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
     if job.shown_state == "paused":
-        ending = Ending.load(job.ending)
-        if ending is not None and ending.why is Why.CANARY:  # first, see whether these people got it
+        if Ending.load(job.ending).why is Why.CANARY:  # first, see whether these people got it
             steps.append(resume_hint(job))
         else:
             steps.insert(0, resume_hint(job))

@@ -401,10 +401,10 @@ class Bulk:
             raise owners.running_elsewhere(job)
         self._note_options(job)
         ending = Ending.load(job.ending)
-        if job.shown_state != "paused" or (ending is not None and ending.why is Why.TOO_LATE):
+        if job.shown_state != "paused" or ending.why is Why.TOO_LATE:
             return running.replayed(context, job, ending)
         if not job.is_resending and canary_left(context.store, Settings.load(job.settings), job) == 0:
-            if ending is None or ending.why not in (Why.REFUSED, Why.UNKNOWN):
+            if ending.why not in (Why.REFUSED, Why.UNKNOWN):
                 ending = Ending(Why.CANARY)
             return running.replayed(context, job, ending)
         prompts.confirm(

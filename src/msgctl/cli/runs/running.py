@@ -145,7 +145,7 @@ def result(
     return OwnResult(replace(summary, is_replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
 
-def replayed(context: Context, job: Job, how: Ending | None) -> OwnResult:
+def replayed(context: Context, job: Job, how: Ending) -> OwnResult:
     """Return the result of an earlier run of a job, which ended in this way, with its error."""
     error = None
     if job.state != "scheduled":
