@@ -136,6 +136,7 @@ class Poller:
         self._limiter = limiter
         self._threads = threads
         self._clients: SimpleQueue[Client] = SimpleQueue()
+        self._clients.put(context.client)  # before the threads, because it fails without a credential
         self._lock = Lock()
         self.is_stopped = False
         """Whether messages were not checked, because the time is over, or because the caller has stopped it."""
@@ -143,8 +144,6 @@ class Poller:
     def run(self, messages: Iterable[Tracked]) -> Iterator[Tracked]:
         """Check each message once, and yield it."""
         self.is_stopped = False
-        if self._clients.empty():
-            self._clients.put(self._context.client)  # before the threads, because it fails without a credential
         waiting = iter(messages)
         if not self._threads:
             while not self.is_stopped and (message := next(waiting, None)):

@@ -1,6 +1,7 @@
 """Track messages until their delivery state is final, for `state watch` and --wait."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
@@ -38,22 +39,22 @@ class Tracker:
         self.max_wait = max_wait
         self.goal = Goal(until, context.words)
         self._context = context
-        self._poller = Poller(context, self.goal.added, context.monotonic() + max_wait)
 
     def follow(self) -> None:
         """Poll the messages until the end of the wait, and store their states."""
         if not self.messages:
             return
+        poller = Poller(self._context, self.goal.added, self._context.monotonic() + self.max_wait)
         try:
-            poll(self._context, self._check, self.max_wait, INTERVAL)
+            poll(self._context, partial(self._check, poller), self.max_wait, INTERVAL)
         finally:
             store_states(self._context, self.messages)
 
-    def _check(self) -> bool:
+    def _check(self, poller: Poller) -> bool:
         """Check each message that has not reached the goal, and show changes. Return whether any needs more time."""
         waiting = [message for message in self.messages if not self.is_done(message)]
         noted = {message.id: message.error.message for message in waiting if message.error}
-        for message in self._poller.run(waiting):
+        for message in poller.run(waiting):
             if isinstance(message.error, NOT_OF_ONE_MESSAGE):
                 raise message.error
             if self._context.shows_notes and (changes := message.changes()):
