@@ -119,15 +119,6 @@ def state_after(job: Job, ending: Ending) -> str:
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 
 
-def paused_because(job: Job) -> str:
-    """Return why a job is paused; empty if it is not paused, or if the reason is not known."""
-    if job.shown_state != "paused":
-        return ""
-    if job.state == "paused" and not job.ending:  # by the second Ctrl-C, which leaves no ending
-        return "Interrupted"
-    return Ending.load(job.ending).stopped_by
-
-
 def counts(job: Job) -> str:
     """Return the outcomes of a job in words: ``120 accepted, 3 refused``."""
     return ", ".join((f"{job.accepted:,} accepted", *_not_accepted(job)))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from msgctl.config import profiles
 from msgctl.credits import as_credits
-from msgctl.jobs.ending import Ending, Why, paused_because, resume_hint
+from msgctl.jobs.ending import Ending, Why, resume_hint
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -75,8 +75,9 @@ class Summary:
     @property
     def due(self) -> float | None:
         """When it is due, in seconds since 1970; None unless it is scheduled."""
-        is_scheduled = self.job.due is not None and self.job.shown_state == "scheduled"
-        return (self.job.due or 0) / 1000 if is_scheduled else None
+        if self.job.due is None or self.job.shown_state != "scheduled":
+            return None
+        return self.job.due / 1000
 
     @property
     def credits(self) -> int | float:
@@ -86,7 +87,12 @@ class Summary:
     @property
     def paused(self) -> str:
         """Why it is paused; empty if it is not, or if the reason is not known."""
-        return paused_because(self.job)
+        job = self.job
+        if job.shown_state != "paused":
+            return ""
+        if job.state == "paused" and not job.ending:  # by the second Ctrl-C, which leaves no ending
+            return "Interrupted"
+        return Ending.load(job.ending).stopped_by
 
     @property
     def deliveries(self) -> Deliveries:
