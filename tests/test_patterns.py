@@ -26,7 +26,7 @@ SOURCE = Path(msgctl.__file__).parent
 SIZE = 16 * 1024
 MAX_SECONDS = 1 / 16
 """Processor time for a text. A pattern that is quadratic and reaches it would need a second for 64 KiB."""
-MAX_LETTERS = 5
+MAX_LETTERS = 3
 METHODS = "match|fullmatch|search|findall|finditer|split|sub|subn"
 LETTERS = "a0 " + "".join(map(chr, range(0x10000)))
 """The characters of examples, in order of preference."""
@@ -36,6 +36,7 @@ _compiler: Any = re._compiler  # type: ignore[attr-defined]
 READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
 """Files with patterns for msgctl's own text only."""
 INSERTED = {
+    "commands/help.py:help": "sms",
     "http/redaction.py:_parameters": "key",
     "sandbox/endpoints.py:_with_links": "http://127\\.0\\.0\\.1:8000/s/",
     "store/postgresql.py:__init__": "db\\.example",

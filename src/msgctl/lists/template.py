@@ -209,9 +209,9 @@ def _refuse_double(inside: str, columns: Sequence[str], what: str) -> None:
 def _unmatched(brace: re.Match[str], columns: Sequence[str], what: str) -> UsageError:
     """Return the error for a single brace. If the name of a column is beside it, the hint closes the placeholder."""
     if brace[0] == "{":
-        name = re.split(_END_OF_WORD, brace.string[brace.end() :], maxsplit=1)[0]
+        name = _END_OF_WORD.split(brace.string[brace.end() :], maxsplit=1)[0]
     else:
-        name = re.split(_END_OF_WORD, brace.string[: brace.start()])[-1]
+        name = _END_OF_WORD.split(brace.string[: brace.start()])[-1]
     hint = _LITERAL_BRACES
     if name and find_column(name, columns) is not None:
         hint = f"Write {{{shorten(name, 40)}}} for the value in the row. {_LITERAL_BRACES}"
