@@ -33,7 +33,8 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**30:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-settings.register_profile("any machine", deadline=None)  # a slow machine may need more time
+# A slow machine may need more time. More examples found nothing: each run has new ones.
+settings.register_profile("any machine", deadline=None, max_examples=50)
 settings.load_profile("any machine")
 
 KEY = "k3y/with +awkward&chars=%é\"'\\"
@@ -56,8 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was imported out of every garbage collection, which would visit it, and copy it in forked processes."""
+    """Keep what was imported out of every garbage collection, which would visit it, and copy it in forked processes.
+
+    Tests leave little garbage, so that collections may be rare.
+    """
     gc.freeze()
+    gc.set_threshold(100_000, 50)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -49,7 +49,7 @@ def kept(service: Service, tool: Tool, tmp_path: Path, monkeypatch: pytest.Monke
     return Path(shutil.copytree(home, tmp_path / "kept"))
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[*HealthCheck], print_blob=True)
+@settings(max_examples=80, suppress_health_check=[*HealthCheck], print_blob=True)
 @given(line=command_lines())
 def test_any_command_line_ends_with_an_exit_code(
     line: tuple[list[str], bytes | None], kept: Path, service: Service, tool: Tool

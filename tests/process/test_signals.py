@@ -48,10 +48,10 @@ def world(service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 # --- while a process starts
 
 
-def moments(example: Example) -> list[tuple[signal.Signals, int]]:
-    """Return signals, each with the number of lines of Python's import log after which it is sent."""
-    chosen = [crc32(f"{example.line} {number}".encode()) for number in range(2)]
-    return [(STOPPING[each % 3], each % 1500) for each in chosen]
+def moment(example: Example) -> tuple[signal.Signals, int]:
+    """Return a signal, and the number of lines of Python's import log after which it is sent."""
+    chosen = crc32(example.line.encode())
+    return STOPPING[chosen % 3], chosen % 1500
 
 
 @pytest.mark.parametrize("module", ["gc", "typer"])
@@ -81,21 +81,21 @@ console()
 
 @pytest.mark.parametrize("example", OF_EACH_KIND, ids=line_of)
 def test_a_signal_at_any_moment_ends_a_command_without_a_traceback(example: Example) -> None:
-    for number, lines in moments(example):
-        command = [RUN[0], "-v", *RUN[1:], *example.arguments]
-        with started(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
-            assert child.stdout is not None
-            assert child.stderr is not None
-            # Before msgctl's first import, Python itself handles a signal.
-            skipped = next((line for line in child.stderr if "typer" in line), "")
-            lines_read = list(islice(child.stderr, lines))
-            child.send_signal(number)
-            _, rest = child.communicate(timeout=PATIENCE)
-        assert skipped or example.arguments == []
-        stderr_text = "".join(lines_read) + rest
-        assert [part for part in NEVER_PRINTED if part in stderr_text] == []
-        # Python ends by SIGINT, which a shell shows as 130, if it is interrupted while it evaluates a text.
-        assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
+    number, lines = moment(example)
+    command = [RUN[0], "-v", *RUN[1:], *example.arguments]
+    with started(command, stdin=subprocess.DEVNULL, stdout=PIPE, stderr=PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        # Before msgctl's first import, Python itself handles a signal.
+        skipped = next((line for line in child.stderr if "typer" in line), "")
+        lines_read = list(islice(child.stderr, lines))
+        child.send_signal(number)
+        _, rest = child.communicate(timeout=PATIENCE)
+    assert skipped or example.arguments == []
+    stderr_text = "".join(lines_read) + rest
+    assert [part for part in NEVER_PRINTED if part in stderr_text] == []
+    # Python ends by SIGINT, which a shell shows as 130, if it is interrupted while it evaluates a text.
+    assert child.returncode in {*DOCUMENTED, -number, -signal.SIGINT}
 
 
 # --- while a request is in flight
