@@ -19,12 +19,12 @@ from msgctl.store.store import Store
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Minimum requests per second with --rate: one request more or less is then 2% of the requests in ten seconds.
+"""Minimum requests per second with --rate. In ten seconds, one request more or less then changes the rate by 2 %.
 
-With a --rate below this number, each request has one recipient.
+With a lower --rate, each request has one recipient.
 """
 CATCH_UP = 0.1
-"""After a delay, the recipients of this many seconds are sent at once: 1% of those in ten seconds."""
+"""Seconds of a delay that a job catches up on: their recipients are sent at once. In ten seconds, that is 1 %."""
 
 MAX_WAITS = 5
 """Maximum waits without an accepted request between them."""

@@ -41,11 +41,11 @@ class NoTableError(FileError):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read: the sheet, the row of the header and the phone column, unless they are found.
+    """How a file is read. msgctl finds the sheet, the row of the header and the phone column if they are None.
 
-    ``skip_hidden`` leaves out the rows that Excel hides, which are an error otherwise; None means that the command has
-    no such option. ``is_optional`` means that the file may lack the column ``phone_column``; the header then determines
-    the column. With ``leaves_out``, it is a file of people to leave out: every phone column counts, and every number in
+    With ``skip_hidden``, rows that Excel hides are left out; otherwise they are an error. It is None if the command has
+    no such option. With ``is_optional``, the file may lack the column ``phone_column``; the header then determines the
+    column. With ``leaves_out``, the file lists people to leave out: all its phone columns are read, and all numbers in
     a cell. Without ``phones``, the file needs no phone column, and the phone of each row is empty.
     """
 
@@ -138,11 +138,11 @@ def in_words(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class PhoneColumns:
-    """The columns of the phones by their headings.
+    """The phone columns that follow from the headings.
 
-    ``indexes`` is empty if they are not certain, with the reason in ``doubt``. ``is_only_a_part`` means that the
-    heading only contains a word for phones, so no other column may have a phone. ``has_several`` means that several
-    headings have a word for phones, so that none is certain.
+    Without ``indexes``, ``doubt`` is the reason. ``is_only_a_part`` means that the heading contains more than a word
+    for phones; the column is then certain only if no other column has a phone. ``has_several`` means that several
+    headings have such a word, and none is certain.
     """
 
     indexes: tuple[int, ...] = ()

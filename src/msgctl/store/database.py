@@ -142,7 +142,10 @@ class Database(ABC):
 
     @abstractmethod
     def limit_idle(self, is_limited: bool) -> None:
-        """Set whether the locks are released if this process, unlike a sender, is silent for most of a minute."""
+        """Set whether the database releases the locks of this process after it is silent for most of a minute.
+
+        A process that sends a job is never silent for that long.
+        """
 
     @abstractmethod
     def alive(self, owners: Collection[int]) -> set[int]:

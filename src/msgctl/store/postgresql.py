@@ -35,9 +35,10 @@ MIN_VERSION = 14
 MIN_PASSWORD = 4
 """Minimum characters of a password for it to be masked in errors."""
 MAX_IDLE = 45
-"""Seconds after which PostgreSQL ends an idle session and frees its locks. With a longer --timeout, it is 10 seconds
-more than that. Then any machine can resume the job of a machine without power, even if a proxy keeps the connection
-open. Owners commit a batch more often.
+"""Seconds after which PostgreSQL ends an idle session and releases its locks, or --timeout plus 10 if that is longer.
+
+So another machine can resume a job whose machine lost power, even if a proxy keeps the connection open. The owner of a
+job commits batches more often.
 """
 
 _TYPES = {

@@ -178,10 +178,10 @@ class Send:
             time.sleep(POLL)
 
     def may_send(self) -> bool:
-        """Return True right before the first byte of the request, if no other process has taken the key over.
+        """Return True if no other process has taken the key over. Called right before the first byte of the request.
 
-        A machine that lost its session with the store, for example while it connected to the service, has lost its
-        lock, too. Raises ConditionError (``running_elsewhere``), StoreNotReachedError and ConfigurationError.
+        If the session with the store was lost, for example while connecting to the service, the lock was lost, too.
+        Raises ConditionError (``running_elsewhere``), StoreNotReachedError and ConfigurationError.
         """
         if self.key is None or boot_time() < self._checked + INTENT_LIFE:
             return True

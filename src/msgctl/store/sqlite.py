@@ -28,8 +28,9 @@ APPLICATION = 0x6D736773  # "msgs", in the header of the file
 MIN_VERSION = (3, 35)
 """The first SQLite with RETURNING."""
 MIN_POLL, MAX_POLL = 0.001, 0.003
-"""Seconds between two attempts. SQLite's own waits become longer, so other processes could get the lock first for
-seconds.
+"""Seconds between two attempts to get the lock.
+
+SQLite itself waits longer after each attempt. Meanwhile, other processes would take the lock again and again.
 """
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p afs ceph glusterfs fuse.sshfs fuse.glusterfs fuse.rclone".split())
 """File systems whose memory maps or locks do not reach other machines."""
