@@ -94,16 +94,19 @@ class PhoneSource:
 def is_phone_word(heading: str) -> bool:
     """Return whether a heading is a word for phones: mobile, phone_number, Teléfono móvil."""
     parts = [part for part in _parts(heading) if part not in _BESIDE]
-    return bool(parts) and not re.search(r"\d", heading) and all(_is_word(part) for part in parts)
+    return (
+        bool(parts)
+        and not re.search(r"\d", heading)
+        and all(
+            part in WORDS or part.removesuffix("number") in WORDS or part.removeprefix("numero") in WORDS
+            for part in parts
+        )
+    )
 
 
 def has_phone_word(heading: str) -> bool:
     """Return whether a heading contains a word for phones: Celular codeudor, Phone 1 - Value."""
     return any(part in WORDS or _STEMS.search(part) for part in _parts(heading))
-
-
-def _is_word(part: str) -> bool:
-    return part in WORDS or part.removesuffix("number") in WORDS or part.removeprefix("numero") in WORDS
 
 
 def _parts(heading: str) -> list[str]:
@@ -243,14 +246,12 @@ def find_header(rows: Sequence[RawRow], chosen: str | None, is_phone: Callable[[
             is_title = len(filled) == 1
         if any(map(is_phone, filled)):
             has_phone = True
-        elif len(filled) > 1 and _has_heading(filled, chosen) and (is_title or not has_phone):
+            continue
+        is_chosen = chosen is not None and find_column(chosen.strip(), filled) is not None
+        has_heading = is_chosen or any(map(has_phone_word, filled))
+        if len(filled) > 1 and has_heading and (is_title or not has_phone):
             return index
     return 0
-
-
-def _has_heading(cells: Sequence[str], chosen: str | None) -> bool:
-    """Return whether one of the cells has a word for phones, or is the column ``chosen``."""
-    return any(map(has_phone_word, cells)) or (chosen is not None and find_column(chosen.strip(), cells) is not None)
 
 
 def has_text(raw_row: RawRow) -> bool:

@@ -43,11 +43,9 @@ def opened(
             raise formats.unreadable(name if file == "-" else quote(file), error) from None
         kinds.refuse(name, source, head)
         if head.startswith(formats.ZIP_MARK):
-            from msgctl.lists import workbook
-            from msgctl.lists.sheets import Sheets
+            from msgctl.lists import sheets, workbook
 
-            sheets = stack.enter_context(workbook.sheets(source, name))
-            recipients = Sheets(name, reading, note).chosen(sheets)
+            recipients = sheets.chosen(stack.enter_context(workbook.sheets(source, name)), name, reading, note)
             yield recipients
         else:
             lines = stack.enter_context(closing(formats.Lines(source, name, head)))

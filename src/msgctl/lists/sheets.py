@@ -20,89 +20,84 @@ if TYPE_CHECKING:
     from msgctl.lists.workbook import Sheet
 
 
-class Sheets:
-    """Chooses the sheet of a workbook: the sheet of --sheet, or the only visible sheet with recipients."""
-
-    def __init__(self, name: str, reading: Reading, note: Callable[[str], None]) -> None:
-        self._name = name
-        self._reading = reading
-        self._note = note
-
-    def chosen(self, sheets: Iterator[Sheet]) -> Recipients:
-        """Return the people in the sheet. Raises UsageError."""
-        names: list[str] = []
-        unsure: list[Recipients] = []
-        only: Recipients | FileError | None = None
-        for sheet in sheets:
-            names.append(sheet.name)
-            if self._reading.sheet is not None and find_column(self._reading.sheet, [sheet.name]) is None:
-                continue
-            try:
-                only = table = self._table(sheet)
-            except NoTableError as error:
-                only = error
-                continue
-            if table.is_empty:
-                continue
-            if not table.is_list and self._reading.sheet is None:
-                deque(table.read(), maxlen=0)  # it may be the only sheet with phones
-                unsure.append(table)
-                continue
-            self._refuse_hidden(sheet)
-            table.rows = self._rows(table, sheet.name, sheets)
-            return table
-        if self._reading.sheet is not None and only is None:
-            what = f"{self._name} has no visible sheet {quote(self._reading.sheet)}"
-            raise FileError(what, f"Its sheets: {_quoted(names)}")
-        if len(unsure) == 1 and unsure[0].listed_phones():
-            unsure[0].check()
-        if len(names) > 1 and self._reading.sheet is None:
-            listed = [line for table in unsure for line in table.listed_phones()]
-            what = f"None of the visible sheets of {self._name} has recipients: {_quoted(names)}"
-            raise FileError(
-                "\n".join([what, *listed]),
-                "One sheet must have a heading for phones, and rows. Otherwise, use --sheet and --phone-column.",
-            )
-        if only is None:
-            raise FileError(f"{self._name} has no visible sheet")
-        if isinstance(only, FileError):
-            raise only
-        return only
-
-    def _table(self, sheet: Sheet) -> Recipients:
-        raw_rows = sheet.rows
-        if self._reading.skip_hidden:
-            raw_rows = (raw_row for raw_row in raw_rows if raw_row[0] not in sheet.hidden)
-        return below_header(raw_rows, self._name, sheet.name, self._reading)
-
-    def _refuse_hidden(self, sheet: Sheet) -> None:
-        """Raise FileError for rows that Excel hides, or print a note if they are left out."""
-        if not sheet.hidden:
-            return
-        if self._reading.skip_hidden:
-            self._note(rows_left_out(len(sheet.hidden), "hidden", self._name))
-            return
-        hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
-        if self._reading.skip_hidden is None:
-            hint = "Show hidden rows in Excel: without them, a person would get the message."
+def chosen(sheets: Iterator[Sheet], name: str, reading: Reading, note: Callable[[str], None]) -> Recipients:
+    """Return the people in the sheet of --sheet, or in the only visible sheet with recipients. Raises UsageError."""
+    names: list[str] = []
+    unsure: list[Recipients] = []
+    last: Recipients | FileError | None = None
+    for sheet in sheets:
+        names.append(sheet.name)
+        if reading.sheet is not None and find_column(reading.sheet, [sheet.name]) is None:
+            continue
+        try:
+            last = table = _table(sheet, name, reading)
+        except NoTableError as error:
+            last = error
+            continue
+        if table.is_empty:
+            continue
+        if not table.is_list and reading.sheet is None:
+            deque(table.read(), maxlen=0)  # it may be the only sheet with phones
+            unsure.append(table)
+            continue
+        _refuse_hidden(sheet, name, reading, note)
+        table.rows = _rows(table, sheets, name, reading)
+        return table
+    if reading.sheet is not None and last is None:
+        what = f"{name} has no visible sheet {quote(reading.sheet)}"
+        raise FileError(what, f"Its sheets: {_quoted(names)}")
+    if len(unsure) == 1 and unsure[0].listed_phones():
+        unsure[0].check()
+    if len(names) > 1 and reading.sheet is None:
+        listed = [line for table in unsure for line in table.listed_phones()]
+        what = f"None of the visible sheets of {name} has recipients: {_quoted(names)}"
         raise FileError(
-            f"{self._name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint
+            "\n".join([what, *listed]),
+            "One sheet must have a heading for phones, and rows. Otherwise, use --sheet and --phone-column.",
         )
+    if last is None:
+        raise FileError(f"{name} has no visible sheet")
+    if isinstance(last, FileError):
+        raise last
+    return last
 
-    def _rows(self, table: Recipients, chosen: str, others: Iterator[Sheet]) -> Iterator[Recipient | InvalidRow | None]:
-        """Yield the rows. Raises UsageError if another sheet has recipients, too."""
-        yield from table.read()
-        names = [chosen]
-        if self._reading.sheet is None:
-            for sheet in others:
-                with suppress(NoTableError):
-                    other = self._table(sheet)
-                    if other.is_list and not other.is_empty:
-                        names.append(sheet.name)
-        if len(names) > 1:
-            what = f"{len(names)} visible sheets of {self._name} have recipients: {_quoted(names)}"
-            raise FileError(what, f"Choose one of them, for example: --sheet {shlex.quote(names[0])}")
-        table.check()
+
+def _table(sheet: Sheet, name: str, reading: Reading) -> Recipients:
+    raw_rows = sheet.rows
+    if reading.skip_hidden:
+        raw_rows = (raw_row for raw_row in raw_rows if raw_row[0] not in sheet.hidden)
+    return below_header(raw_rows, name, sheet.name, reading)
+
+
+def _refuse_hidden(sheet: Sheet, name: str, reading: Reading, note: Callable[[str], None]) -> None:
+    """Raise FileError for rows that Excel hides, or print a note if they are left out."""
+    if not sheet.hidden:
+        return
+    if reading.skip_hidden:
+        note(rows_left_out(len(sheet.hidden), "hidden", name))
+        return
+    hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
+    if reading.skip_hidden is None:
+        hint = "Show hidden rows in Excel: without them, a person would get the message."
+    raise FileError(f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint)
+
+
+def _rows(
+    table: Recipients, others: Iterator[Sheet], name: str, reading: Reading
+) -> Iterator[Recipient | InvalidRow | None]:
+    """Yield the rows. Raises UsageError if another sheet has recipients, too."""
+    yield from table.read()
+    names = [table.source.sheet]
+    if reading.sheet is None:
+        for sheet in others:
+            with suppress(NoTableError):
+                other = _table(sheet, name, reading)
+                if other.is_list and not other.is_empty:
+                    names.append(sheet.name)
+    if len(names) > 1:
+        what = f"{len(names)} visible sheets of {name} have recipients: {_quoted(names)}"
+        raise FileError(what, f"Choose one of them, for example: --sheet {shlex.quote(names[0])}")
+    table.check()
 
 
 def _quoted(names: Sequence[str]) -> str:
