@@ -212,8 +212,8 @@ class StoredProfile(NamedTuple):
         if value is None:
             reason = "no_credentials" if setting in ("client", "key") else ""
             raise ConfigurationError(f"{self._where(setting)} is missing", fix, reason=reason)
-        shown = "" if is_secret else f", not {_quoted(value)}"
-        raise ConfigurationError(f"{self._where(setting)} must be {rule}{shown}", fix)
+        actual = "" if is_secret else f", not {_quoted(value)}"
+        raise ConfigurationError(f"{self._where(setting)} must be {rule}{actual}", fix)
 
     def _where(self, setting: str) -> str:
         return f"{self.place}: {setting}" if self.by else VARIABLES[setting]
@@ -235,16 +235,16 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
     if named is not None:
         return THE_SANDBOX if named == SANDBOX else stored(load(), named)
     name, by = environ.get("MSGCTL_PROFILE"), "MSGCTL_PROFILE"
-    given = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
-    if name and len(given) == len(VARIABLES):
+    settings = {setting: environ[variable] for setting, variable in VARIABLES.items() if environ.get(variable)}
+    if name and len(settings) == len(VARIABLES):
         raise ConfigurationError(
             f"MSGCTL_PROFILE and {joined(VARIABLES.values())} are all set: it is not clear which account is meant",
             f"Unset MSGCTL_PROFILE, or unset {joined(VARIABLES.values())}.",
         )
     if name == SANDBOX:
         return THE_SANDBOX._replace(by=by)
-    if given:
-        return _from_variables(given)
+    if settings:
+        return _from_variables(settings)
     config = load()
     if not name:
         name, by = config.default, "default_profile"
@@ -261,18 +261,18 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
     raise NoProfileError("There is no profile yet", ADD_HINT, reason="no_profile")
 
 
-def _from_variables(given: Mapping[str, str]) -> StoredProfile:
+def _from_variables(settings: Mapping[str, str]) -> StoredProfile:
     """Return the account in the three variables. Raises ConfigurationError if one or two of them are missing."""
-    if missing := [variable for setting, variable in VARIABLES.items() if setting not in given]:
-        names = joined(VARIABLES[setting] for setting in given)
+    if missing := [variable for setting, variable in VARIABLES.items() if setting not in settings]:
+        names = joined(VARIABLES[setting] for setting in settings)
         raise ConfigurationError(
-            f"{joined(missing)} {_is(missing)} not set, but {names} {_is(given)}",
+            f"{joined(missing)} {_is(missing)} not set, but {names} {_is(settings)}",
             f"The three variables count only together: set {joined(missing)}, or unset {names}.",
             reason="no_credentials",
         )
-    client = given["client"]
+    client = settings["client"]
     is_number = client.isascii() and client.isdigit() and len(client) < 20
-    return StoredProfile(ENVIRONMENT, settings={**given, "client": int(client) if is_number else client})
+    return StoredProfile(ENVIRONMENT, settings={**settings, "client": int(client) if is_number else client})
 
 
 def _is(names: Sized) -> str:

@@ -165,7 +165,7 @@ def without_password(store: str) -> str:
         return store_shown(store)
     scheme, _, rest = store.partition("://")
     user, has_user, _ = rest.rpartition("@")
-    shown = f"{scheme}://{user.partition(':')[0]}{has_user}{url['place']}"
+    address = f"{scheme}://{user.partition(':')[0]}{has_user}{url['place']}"
     parameters = (url["parameters"] or "").split("&")
-    kept = [pair for pair in parameters if pair and "password" not in unquote_plus(pair.partition("=")[0]).lower()]
-    return clean("?".join(filter(None, (shown, "&".join(kept)))))
+    others = [pair for pair in parameters if pair and "password" not in unquote_plus(pair.partition("=")[0]).lower()]
+    return clean("?".join(filter(None, (address, "&".join(others)))))

@@ -178,22 +178,22 @@ class Client:
         if timeout is not None:
             return self._attempt(request, min(self._timeout, timeout), may_send)
         reads = request.operation.effect is Effect.READS
-        deadline, left = self._clock() + self._timeout, self._timeout
+        deadline, seconds = self._clock() + self._timeout, self._timeout
         for pause in PAUSES:
             try:
-                response = self._attempt(request, left, may_send)
+                response = self._attempt(request, seconds, may_send)
             except (NotReachedError, TurnedAwayError) as error:
-                left = deadline - self._clock() - pause
-                if left <= 0 or not error.retryable:
+                seconds = deadline - self._clock() - pause
+                if seconds <= 0 or not error.retryable:
                     raise
             else:
-                left = deadline - self._clock() - pause
+                seconds = deadline - self._clock() - pause
                 is_lost = response.is_lost or response.status in RETRYABLE_STATUSES
-                if left <= 0 or not (reads and is_lost):
+                if seconds <= 0 or not (reads and is_lost):
                     return response
             self._log(f"* trying again in {pause:g} s")
             self._sleep(pause)
-        return self._attempt(request, left, may_send)
+        return self._attempt(request, seconds, may_send)
 
     def _attempt(self, request: Request, seconds: float, may_send: Callable[[], bool] | None = None) -> RawResponse:
         """Make a request once."""
@@ -305,12 +305,12 @@ def _limited(lines: Sequence[str]) -> Iterator[str]:
         if number == MAX_LOGGED_LINES or left <= 0:
             yield "…"
             return
-        shown = clean(line.removesuffix("\r")[: left + 1])
-        if len(shown) > left:
-            yield shown[: left - 1] + "…"
+        text = clean(line.removesuffix("\r")[: left + 1])
+        if len(text) > left:
+            yield text[: left - 1] + "…"
             return
-        yield shown
-        left -= len(shown)
+        yield text
+        left -= len(text)
 
 
 def _head(headers: Sequence[tuple[bytes, bytes]]) -> str:

@@ -137,12 +137,12 @@ class Recipients:
         choice = self._choice
         if self._phones is None or choice.is_certain:
             return
-        (own,) = choice.indexes or (None,)
-        if own is not None and not (self._firsts.keys() | self._likely.keys()) - {own}:
-            return
         doubt = choice.doubt
-        if own is not None:
-            heading = quote(header.on_one_line(self.columns[own]))
+        if choice.indexes:
+            (index,) = choice.indexes
+            if not (self._firsts.keys() | self._likely.keys()) - {index}:
+                return
+            heading = quote(header.on_one_line(self.columns[index]))
             doubt = f"{heading} only contains a word for phones, and other columns have phones, too"
         raise self._doubt(doubt)
 

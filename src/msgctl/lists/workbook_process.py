@@ -105,8 +105,8 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
                 content_of = book.get_sheet_by_index(index)
                 first_column = content_of.start[1] + 1 if content_of.start else 1
                 rows = enumerate(content_of.iter_rows(), 1)
-                while some := [*islice(rows, _ROWS)]:
-                    yield [_texts(row, number, first_column, errors.get(number, {})) for number, row in some]
+                while chunk := [*islice(rows, _ROWS)]:
+                    yield [_texts(row, number, first_column, errors.get(number, {})) for number, row in chunk]
                 yield None
     except (MemoryError, WorkbookError, GeneratorExit):
         raise

@@ -100,9 +100,9 @@ class Database(ABC):
     def _defer(self, statement: str, values: Sequence[Any], check: Callable[[int], None]) -> None:
         check(self.change(statement, values))
 
-    @abstractmethod
     def time(self) -> int | None:
         """Return the time of the database in milliseconds since 1970; None if it is the time of this machine."""
+        return None
 
     @abstractmethod
     def columns(self, table: str) -> list[str]:
@@ -237,17 +237,17 @@ def unusable(what: str, hint: str, reason: str = "") -> ConfigurationError:
 
 def _groups(statement: str, rows: Sequence[Row], ending: str) -> Iterator[tuple[str, list[Any], int]]:
     """Yield statements that insert many rows, with their values and the number of their rows."""
-    for some in chunks(rows):
-        group = "(" + ", ".join("?" * len(some[0])) + ")"
-        text = f"{statement} VALUES {', '.join([group] * len(some))} {ending}"
-        yield text, list(chain.from_iterable(some)), len(some)
+    for chunk in chunks(rows):
+        group = "(" + ", ".join("?" * len(chunk[0])) + ")"
+        text = f"{statement} VALUES {', '.join([group] * len(chunk))} {ending}"
+        yield text, list(chain.from_iterable(chunk)), len(chunk)
 
 
 def chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
     """Yield lists of at most `MAX_VALUES` values."""
     iterator = iter(values)
-    while some := list(islice(iterator, MAX_VALUES)):
-        yield some
+    while chunk := list(islice(iterator, MAX_VALUES)):
+        yield chunk
 
 
 def any_of(values: Collection[Any]) -> str:

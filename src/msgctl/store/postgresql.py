@@ -333,14 +333,14 @@ class PostgreSQL(Database):
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
         """Execute a statement after the statements of `later`, in one round trip with libpq 14 or later."""
-        given, self._later = [*self._later, _Later(statement, values)], []
-        is_piped = len(given) > 1 and psycopg.Pipeline.is_supported()
+        statements, self._later = [*self._later, _Later(statement, values)], []
+        is_piped = len(statements) > 1 and psycopg.Pipeline.is_supported()
         try:
             with self._session.pipeline() if is_piped else nullcontext():
-                cursors = [self._session.execute(_numbered(later.text), later.values or None) for later in given]
+                cursors = [self._session.execute(_numbered(later.text), later.values or None) for later in statements]
         except psycopg.Error as error:
             raise self._explained(error) from None
-        for cursor, later in zip(cursors, given, strict=True):
+        for cursor, later in zip(cursors, statements, strict=True):
             if later.check:
                 later.check(cursor)
         return cursors[-1]

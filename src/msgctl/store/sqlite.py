@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from msgctl import files
@@ -92,7 +92,7 @@ class SQLite(Database):
         try:
             db = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
         except sqlite3.Error as error:
-            self._raise(error)
+            raise self._explained(error) from error
         self._db = db
         try:
             # FULL makes each commit durable. With the default, a power cut may undo the last commits of a log.
@@ -169,9 +169,6 @@ class SQLite(Database):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         return self._execute(statement, values)[1]
 
-    def time(self) -> int | None:
-        return None
-
     def columns(self, table: str) -> list[str]:
         return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
 
@@ -223,11 +220,8 @@ class SQLite(Database):
                 now = time.monotonic()
                 deadline = deadline or now + self._timeout
                 if not is_busy or self._db.in_transaction or now > deadline:
-                    self._raise(error)
+                    raise self._explained(error) from error
             time.sleep(random.uniform(MIN_POLL, MAX_POLL))  # noqa: S311 (no secret)
-
-    def _raise(self, error: sqlite3.Error) -> NoReturn:
-        raise self._explained(error) from error
 
     def _explained(self, error: sqlite3.Error) -> MsgctlError:
         match _code(error):
