@@ -92,6 +92,7 @@ class ChangedOptions(
     "msgctl job resume 20261121-3f9a2c --max-credits 500",
     effect=ops.Effect.SENDS,
     asks=True,
+    dry_run_help="Print the job and what it would send, and send nothing.",
     output=JOB_FIELDS,
 )
 def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnResult:
@@ -259,6 +260,7 @@ def states(
     "msgctl job resend 20261121-3f9a2c --only undelivered --dry-run",
     effect=ops.Effect.SENDS,
     asks=True,
+    dry_run_help="Print the job and what it would resend, and send nothing.",
     output=JOB_FIELDS,
 )
 def resend(

@@ -155,7 +155,7 @@ class JobRules(OptionGroup):
         typer.Option(
             "--test-to",
             metavar="PHONE",
-            help="Send only the message of the first row, to this number.",
+            help="Send only the message of the first row, to this number, without a question.",
             rich_help_panel=SAFETY,
         ),
     ] = None
