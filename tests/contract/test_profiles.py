@@ -91,13 +91,19 @@ def test_the_group_may_read_a_file_of_root(tool: Tool) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_key_command_in_a_file_of_another_user_is_refused(tool: Tool, home: Path) -> None:
+def test_a_key_command_in_a_file_of_another_user_is_refused(
+    tool: Tool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_config(table("main", f"key_command = 'touch {home}/ran'", key=None))
     os.chown(path, 12345, -1)
     error = tool("-p", "main", "balance", "--json").error
     assert (error["exit_code"], error["reason"], (home / "ran").exists()) == (3, "unsafe_file", False)
     write_config(table("main"))
     os.chown(path, 12345, -1)
+    assert tool("profile", "list").code == 0
+    write_config(table("main", "key_command = 'true'", key=None))
+    os.chown(path, 0, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert tool("profile", "list").code == 0
 
 

@@ -51,7 +51,12 @@ SOURCE = TESTS.parent / "src"
 HARMLESS = Path(__file__).with_name("harmless.txt")
 MODULES = ("**/*.py",)
 FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process", "test_imports.py"
-STARTED_BY = {"msgctl.lists.workbook_process": "msgctl.lists.workbook", "msgctl.cli.shell.completion": ""}
+STARTED_BY = {
+    "msgctl.lists.workbook_process": "msgctl.lists.workbook",
+    "msgctl.cli.shell.completion": "",
+    "msgctl.commands.serve": "",
+    "msgctl.sandbox.serving": "",
+}
 """Modules that run in a separate process, each with the module whose tests reach its statements; "" is `PROCESSES`."""
 MAX_STATEMENTS = 100_000
 MAX_SECONDS = 20.0

@@ -170,6 +170,7 @@ WORDS: Mapping[str, set[str]] = {
     "msgctl history --fields time,ph": {"time,phone"},
     "msgctl help exit": {"exit-codes"},
     "msgctl help sms se": {"send", "segments"},
+    "msgctl --help sms se": {"send", "segments"},
 }
 
 

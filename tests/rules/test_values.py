@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msgctl import operations, values
+from msgctl.cli.options.send import once_key
 from msgctl.config.urls import account, without_password
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.text import in_seconds
+from msgctl.text import in_seconds, some_of
 
 TODAY = date(2026, 9, 21)
 VOICE = operations.SEND_CALL.field("voice")
@@ -126,12 +127,20 @@ def test_a_store_is_named_without_its_password() -> None:
     assert without_password(url) == "postgresql://bob@db.example/msgctl?sslmode=require"
 
 
-def test_the_longest_url_and_message_are_accepted() -> None:
+def test_a_list_has_at_most_a_number_of_names() -> None:
+    assert some_of(["a", "b"], 2) == "a, b"
+    assert some_of(["a", "b", "c"], 2) == "a, b and 1 more"
+
+
+def test_the_longest_url_key_and_message_are_accepted() -> None:
     url = "https://a.example/".ljust(8192, "x")
     assert values.long_url(url) == url
     assert values.long_url("http://a.example") == "http://a.example"
     with pytest.raises(UsageError, match="longer than 8192 characters"):
         values.long_url(url + "x")
+    assert once_key("k" * 200)
+    with pytest.raises(UsageError, match="1 to 200 characters"):
+        once_key("k" * 201)
     assert values.prose("é" * 32768)
 
 

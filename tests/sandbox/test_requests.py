@@ -56,6 +56,18 @@ def test_a_required_parameter_must_be_present_and_not_empty(world: World) -> Non
         assert refusal(world.post("/call/send", **{**CALL, name: None}))[0] == "MISSING_PARAMETER"
 
 
+def test_the_refusal_of_a_malformed_request_mentions_its_part(world: World) -> None:
+    for part, malformed in (
+        ("the query string", SandboxRequest("GET", BASE_PATH + "/balance", "key=%zz")),
+        ("the body", SandboxRequest("POST", BASE_PATH + "/send-sms", "", FORM, b"key=%zz")),
+    ):
+        assert refusal(world.respond(malformed))[1] == f"{part} must be percent-escaped UTF-8"
+    not_an_object = SandboxRequest(
+        "POST", BASE_PATH + "/chatapp/send", encoded({"template": "t"}), {"content-type": JSON}, b"1"
+    )
+    assert refusal(world.respond(not_an_object))[1] == "the body must be an object"
+
+
 def test_a_served_sandbox_gives_the_same_responses(world: World, served: Served) -> None:
     for each in (
         posted("/send-sms", phone=PHONE),

@@ -65,8 +65,13 @@ def _all_due(context: Context, failures: list[MsgctlError]) -> list[tuple[Contex
                 if job.shown_state == "scheduled" and context.options.profile in (None, job.profile):
                     due.append((store_context, job))
         except STORE_ERRORS as error:
-            failures.append(error.replaced(what=f"{error.what.rstrip('.')}; its jobs were not sent", consequence=""))
+            failures.append(_its_jobs_not_sent(error))
     return due
+
+
+def _its_jobs_not_sent(error: MsgctlError) -> MsgctlError:
+    """Return the error of a store, even if jobs of other stores were sent."""
+    return error.replaced(what=f"{error.what.rstrip('.')}; its jobs were not sent", consequence="")
 
 
 def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context]:
@@ -85,7 +90,7 @@ def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context
             place = str(other.store_place)
         except ConfigurationError as error:
             if "store" in settings:
-                failures.append(error.replaced(consequence="the jobs in its store were not sent"))
+                failures.append(_its_jobs_not_sent(error))
             continue
         if place not in known:
             known.add(place)
