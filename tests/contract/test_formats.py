@@ -14,7 +14,7 @@ from weakref import WeakSet
 import pytest
 
 from msgctl.output.printer import Printer, Screen
-from msgctl.output.result import Format, OwnResult
+from msgctl.output.result import Format, OwnResult, StoredRows
 from support.commands import ALL, PHONE, SENDS
 from support.service import Service, respond
 from support.tool import Tool
@@ -121,23 +121,17 @@ def test_a_report_is_printed_row_by_row(form: str) -> None:
     alive: WeakSet[Row] = WeakSet()
     most = 0
 
-    class Rows:
-        """A sized iterable, as the report of a job is; it counts the rows that are in memory at a time."""
-
-        def __len__(self) -> int:
-            return 1000
-
-        def __iter__(self) -> Iterator[Row]:
-            nonlocal most
-            for number in range(len(self)):
-                row = Row(line=number)
-                alive.add(row)
-                most = max(most, len(alive))
-                yield row
+    def rows() -> Iterator[Row]:
+        nonlocal most
+        for number in range(1000):
+            row = Row(line=number)
+            alive.add(row)
+            most = max(most, len(alive))
+            yield row
 
     out = io.TextIOWrapper(io.BytesIO())
     screen = Screen(out, None, color=False)
-    Printer(screen, screen, Format(form), now=datetime.now).print(OwnResult(Rows(), ("line",)))
+    Printer(screen, screen, Format(form), now=datetime.now).print(OwnResult(StoredRows(rows), ("line",)))
     assert 1 <= most <= 10
 
 

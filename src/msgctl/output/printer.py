@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from msgctl import jsontext
 from msgctl.jsontext import ShapeError, load_json
@@ -21,6 +21,7 @@ from msgctl.output.result import (
     RawResult,
     Result,
     ServiceResult,
+    StoredRows,
     TextResult,
 )
 from msgctl.text import clean, shorten
@@ -274,12 +275,10 @@ def _draw(console: Console, parts: Iterable[RenderableType]) -> None:
 
 def _documents(content: Item | Iterable[Item]) -> Document | Iterable[Document]:
     """Return the documents of msgctl's own results."""
-    if isinstance(content, Iterator):  # items that arrive one by one are printed completely
-        content = list(content)
-    if isinstance(content, list):
-        return [_document(item) for item in content]
+    if isinstance(content, StoredRows):
+        return content
     if isinstance(content, Iterable) and not isinstance(content, Mapping):
-        return cast("Iterable[Document]", content)  # a long report
+        return [_document(item) for item in content]
     return _document(content)
 
 

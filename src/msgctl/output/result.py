@@ -105,7 +105,7 @@ class OwnResult(NamedTuple):
     of a report, for the signs of delivery states.
     """
 
-    content: Item | Sequence[Item] | Iterable[Document]
+    content: Item | Iterable[Item]
     columns: Sequence[str]
     layout: Layout = Layout.PLAIN
     empty: str = ""
