@@ -78,7 +78,7 @@ class Bulk:
             **self.options.values(),
         )
         self._begins, self._due = self._times()
-        self._exclusions: list[str] = []  # notes that are only true for a new job
+        self._exclude_notes: list[str] = []  # notes that are only true for a new job
         self._gsm7_saves = False
         self._cells = self.numbers.cells(self.context, sms=self.operation.channel == "sms")
 
@@ -107,7 +107,7 @@ class Bulk:
             if rules.name is not None and not context.options.dry_run:
                 job = jobs.named(store, account, rules.name, importer.digest)
             if job is None:
-                for note in self._exclusions:
+                for note in self._exclude_notes:
                     context.note(note)
                 self._check_time()
                 if (dry_result := self._approve(number, importer, faults)) is not None:
@@ -116,7 +116,7 @@ class Bulk:
                 job = self._publish(number, importer)
                 is_new = job.number == number
             if not is_new:
-                self._check_exclusions(number, job)
+                self._check_exclude(number, job)
         finally:
             if is_listed:  # the rows are read when they are printed
                 context.stack.callback(removal.discard, store, number)
@@ -243,12 +243,12 @@ class Bulk:
                 "Fix the file: a person without a number there would get the message.",
                 f"To list all invalid rows: {listing}",
             )
-        self._exclusions.append(f"Excluded by {name_of(file)}: {listed.source}")
+        self._exclude_notes.append(f"Excluded by {name_of(file)}: {listed.source}")
         if faults.blank:
-            self._exclusions.append(rows_left_out(faults.blank, "blank", name_of(file)))
+            self._exclude_notes.append(rows_left_out(faults.blank, "blank", name_of(file)))
         return listed.columns
 
-    def _check_exclusions(self, number: int, earlier: Job) -> None:
+    def _check_exclude(self, number: int, earlier: Job) -> None:
         """Raise UsageError if the earlier job with this name will send to people whom --exclude leaves out."""
         if not self.rules.exclude or earlier.is_running or earlier.state in ENDED:
             return
