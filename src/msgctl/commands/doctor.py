@@ -76,7 +76,7 @@ class Machine:
         self.store: Store | None = None
         """The store, if it can be used."""
         self.jobs: list[Job] = []
-        context.warns_without_store = False
+        context.optional_store = None  # `check_store` reports a store that cannot be used
 
     def needs(self, *checks: str) -> None:
         """Raise NotCheckedError if one of these checks has failed."""

@@ -88,11 +88,11 @@ def perform(
         return ServiceResult([context.client.send(request)], values=request.values)
     from msgctl.store.sends import Send, StoredResult
 
-    context.warns_without_store = False  # the next lines report a store that cannot be used
     single = _single(context, request, channel, may_repeat=may_repeat)
     store = context.store if request.people else context.optional_store
     send = Send(store, single, key) if store else None
-    result = (send and send.earlier()) or Attempt(context, request, send).make()
+    earlier = send.earlier() if send else None
+    result = earlier or Attempt(context, request, send).make()
     if isinstance(result, StoredResult):
         return _replayed(context, request, result, key)
     return result

@@ -77,8 +77,6 @@ class Context(Streams):
         """The outcomes of the recipients of a single send, once they are known."""
         self.completes_files = False
         """Whether the shell may complete the name of a file here."""
-        self.warns_without_store = True
-        """Whether to warn if a store in a database cannot be used; some commands report it as an error."""
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
 
@@ -222,7 +220,7 @@ class Context(Streams):
     @cached_property
     def client(self) -> "Client":
         credential = self.credential
-        if self.warns_without_store and self.store_location is not None and not self.profile.is_sandbox:
+        if self.store_location is not None and not self.profile.is_sandbox:
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
 
