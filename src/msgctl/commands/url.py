@@ -247,8 +247,7 @@ def _with_column(
 
     A row whose value is not found has an empty cell, and its error is a failure of the result.
     """
-    if context.options.format is None:
-        context.options.format = Format.CSV
+    context.usual_format = Format.CSV
     failures: list[MsgctlError] = []
     rows = _filled(context.client, table, find, failures)
     return OwnResult(rows, table.columns, failures=failures, save=save)

@@ -54,7 +54,7 @@ _FORMATS = Choice(list(Format), "output format")
 
 
 class GlobalOptions(OptionGroup):
-    """The global options of a run; if one is given twice, the last one counts."""
+    """The global options of a run; if one is given twice, the last one counts. --json sets ``format``."""
 
     profile: Annotated[
         str | None,

@@ -24,13 +24,12 @@ class Streams:
         self.stderr = stderr
         self.environ = os.environ if environ is None else environ
         self.options = GlobalOptions()
+        self.usual_format = Format.TABLE if stdout.isatty() else Format.TSV
+        """The output format of a run without -o and --json."""
 
     @property
     def format(self) -> Format:
-        """The output format: the chosen one, or else a table on a terminal and tsv in a pipe."""
-        if self.options.format is not None:
-            return self.options.format
-        return Format.TABLE if self.stdout.isatty() else Format.TSV
+        return self.options.format or self.usual_format
 
     @property
     def is_json(self) -> bool:
