@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli.options.message import json_body
 from msgctl.cli.runs.single import dry_run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import Choice, parser
+from msgctl.cli.shell.options import Choice, parser, value_option
 from msgctl.cli.shell.tree import ACCOUNT, command, group
 from msgctl.config.urls import percent_encoded, without_secrets
 from msgctl.errors import MsgctlError, UsageError
@@ -95,13 +95,9 @@ def api(
         typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=Choice(METHODS, "method")),
     ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path under the base URL.", parser=parser(_path))],
-    field: Annotated[
-        list[Pair] | None,
-        typer.Option("-f", metavar="NAME=VALUE", help="A parameter (repeatable).", parser=parser(_pair)),
-    ] = None,
+    field: Annotated[list[Pair] | None, value_option("-f", "NAME=VALUE", "A parameter (repeatable).", _pair)] = None,
     body: Annotated[
-        str | None,
-        typer.Option("--input", metavar="FILE", help="Send the JSON in this file as the body; - is standard input."),
+        str | None, value_option("--input", "FILE", "Send the JSON in this file as the body; - is standard input.")
     ] = None,
 ) -> RawResult | OwnResult:
     """Make any request with the profile's credentials.

@@ -14,7 +14,7 @@ from msgctl.cli.options.message import json_body
 from msgctl.cli.options.send import Numbers, SendOptions, option
 from msgctl.cli.runs.single import send_message
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import MESSAGE, OptionGroup, parser
+from msgctl.cli.shell.options import MESSAGE, OptionGroup, parser, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import Value, build
@@ -39,11 +39,11 @@ class TemplateMessage(OptionGroup):
     ] = None
     body: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--body",
-            metavar="FILE",
-            help="Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
-            rich_help_panel=MESSAGE,
+            "FILE",
+            "Send the JSON object of this file instead of PHONE and VALUEs; - is standard input.",
+            panel=MESSAGE,
         ),
     ] = None
 

@@ -13,7 +13,7 @@ from msgctl.cli.options.which_job import job_named
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import OptionGroup, date_option, number_option, save_option
+from msgctl.cli.shell.options import OptionGroup, date_option, number_option, save_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
@@ -67,10 +67,9 @@ class Period(OptionGroup):
 class Listing(StoredNumbers, Period):
     """Filters for entries of the history."""
 
-    phone: Annotated[str | None, typer.Option("--phone", metavar="P", help="Only this number.")] = None
+    phone: Annotated[str | None, value_option("--phone", "P", "Only this number.")] = None
     job: Annotated[
-        str | None,
-        typer.Option("--job", metavar="J", help="Only recipients of this job (ID or name).", autocompletion=job_names),
+        str | None, value_option("--job", "J", "Only recipients of this job (ID or name).", complete=job_names)
     ] = None
     limit: Annotated[
         int | None,

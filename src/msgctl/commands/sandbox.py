@@ -12,7 +12,7 @@ from msgctl.cli.runs.controls import Controls, served_at
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import number_option, parser
+from msgctl.cli.shell.options import number_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import ConditionError
@@ -39,8 +39,7 @@ INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 
 
 BaseUrl = Annotated[
-    str | None,
-    typer.Option("--base-url", metavar="URL", help="URL of a running sandbox, as printed by `msgctl sandbox serve`."),
+    str | None, value_option("--base-url", "URL", "URL of a running sandbox, as printed by `msgctl sandbox serve`.")
 ]
 
 
@@ -78,11 +77,8 @@ def inbox(
     country_code: CountryCode = None,
     wait: Annotated[
         float | None,
-        typer.Option(
-            "--wait",
-            metavar="SECONDS",
-            help="Wait for a message; exit with 6 if none arrives.",
-            parser=parser(values.seconds, "--wait", MAX_WAIT),
+        value_option(
+            "--wait", "SECONDS", "Wait for a message; exit with 6 if none arrives.", values.seconds, "--wait", MAX_WAIT
         ),
     ] = None,
     limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = MAX_LISTED,
@@ -118,12 +114,8 @@ def click(
     count: Annotated[int, number_option("--count", "Number of visits.", 1, MAX_CLICKS)] = 1,
     country: Annotated[
         str | None,
-        typer.Option(
-            "--country",
-            metavar="CC",
-            help="Country of the visitors, for example CO.",
-            autocompletion=country_codes,
-            parser=parser(values.country_code),
+        value_option(
+            "--country", "CC", "Country of the visitors, for example CO.", values.country_code, complete=country_codes
         ),
     ] = None,
     base_url: BaseUrl = None,

@@ -26,8 +26,8 @@ from msgctl.cli.shell.options import (
     OptionGroup,
     choice_option,
     number_option,
-    parser,
     text_option,
+    value_option,
 )
 from msgctl.cli.shell.process import fault_of, signals_handled_by
 from msgctl.config import profiles
@@ -84,32 +84,15 @@ class Serving(OptionGroup):
     host: Annotated[str, text_option("--host", "ADDR", "Address to listen on.", panel=ADDRESS)] = "127.0.0.1"
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="Also accept requests for this host name (repeatable).",
-            rich_help_panel=ADDRESS,
-        ),
+        value_option("--allow-host", "NAME", "Also accept requests for this host name (repeatable).", panel=ADDRESS),
     ] = None
 
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the inbox page in a browser.", rich_help_panel=ADDRESS)
     ] = False
 
-    client: Annotated[
-        int,
-        typer.Option(
-            "--client",
-            metavar="N",
-            help="Client ID to accept.",
-            parser=parser(values.client),
-            rich_help_panel=ACCOUNT,
-        ),
-    ] = 1
-    key: Annotated[
-        str,
-        typer.Option("--key", metavar="K", help="Key to accept (any value).", parser=_key, rich_help_panel=ACCOUNT),
-    ] = "sandbox-key"
+    client: Annotated[int, value_option("--client", "N", "Client ID to accept.", values.client, panel=ACCOUNT)] = 1
+    key: Annotated[str, value_option("--key", "K", "Key to accept (any value).", _key, panel=ACCOUNT)] = "sandbox-key"
     credits: Annotated[
         int | None,
         number_option("--credits", "Credits of a new account. [default: 1000]", 0, MAX_CREDITS, panel=ACCOUNT),
@@ -125,24 +108,18 @@ class Serving(OptionGroup):
     ] = None
     allow_ip: Annotated[
         list[Any] | None,
-        typer.Option(
-            "--allow-ip",
-            metavar="CIDR",
-            help="Allow only these addresses (repeatable).",
-            parser=_network,
-            rich_help_panel=ACCOUNT,
-        ),
+        value_option("--allow-ip", "CIDR", "Allow only these addresses (repeatable).", _network, panel=ACCOUNT),
     ] = None
 
     fault: Annotated[
         list[str] | None,
-        typer.Option(
+        value_option(
             "--fault",
-            metavar="SPEC",
-            help=f"Make requests fail (repeatable): {FAULT_HELP}",
-            parser=_fault,
-            autocompletion=lambda: [*FAULT_KINDS],
-            rich_help_panel=BEHAVIOUR,
+            "SPEC",
+            f"Make requests fail (repeatable): {FAULT_HELP}",
+            _fault,
+            panel=BEHAVIOUR,
+            complete=lambda: [*FAULT_KINDS],
         ),
     ] = None
     seed: Annotated[
@@ -151,12 +128,7 @@ class Serving(OptionGroup):
     ] = None
     clock: Annotated[
         str | None,
-        typer.Option(
-            "--clock",
-            metavar="CHANGE",
-            help="Set the clock: stop, +10m, or a time to stop it at.",
-            rich_help_panel=BEHAVIOUR,
-        ),
+        value_option("--clock", "CHANGE", "Set the clock: stop, +10m, or a time to stop it at.", panel=BEHAVIOUR),
     ] = None
     responses: Annotated[
         str,

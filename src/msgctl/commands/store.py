@@ -5,11 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Annotated
 
-import typer
-
 from msgctl.cli.options.profile import store_location
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import parser
+from msgctl.cli.shell.options import value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.config.urls import without_password
 from msgctl.output.result import TextResult
@@ -37,11 +35,8 @@ def move(
     context: Context,
     to: Annotated[
         str,
-        typer.Option(
-            "--to",
-            metavar="STORE",
-            help="The other store, which must be empty: a path or a postgresql:// URL.",
-            parser=parser(store_location),
+        value_option(
+            "--to", "STORE", "The other store, which must be empty: a path or a postgresql:// URL.", store_location
         ),
     ],
 ) -> TextResult:

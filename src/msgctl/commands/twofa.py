@@ -2,15 +2,13 @@
 
 from typing import Annotated
 
-import typer
-
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.options.send import Numbers, Phone, chosen_voice, option, setting
 from msgctl.cli.runs.single import run
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import OptionGroup, text_option
+from msgctl.cli.shell.options import OptionGroup, text_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.http.request import build
@@ -96,7 +94,7 @@ def send_chatapp(
 def verify(
     context: Context,
     to: CodeRecipient,
-    code: Annotated[str | None, typer.Option("--code", metavar="CODE", help=ops.VERIFY_2FA.field("code").help)] = None,
+    code: Annotated[str | None, value_option("--code", "CODE", ops.VERIFY_2FA.field("code").help)] = None,
     *,
     numbers: Numbers,
 ) -> Result:

@@ -14,7 +14,7 @@ from msgctl.cli.options.bulk import InputFile
 from msgctl.cli.options.send import field_parser, option
 from msgctl.cli.runs.single import dry_run, run
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option
+from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build
@@ -132,8 +132,7 @@ def bulk(
     file: InputFile,
     name: LinkName,
     to: Annotated[
-        str,
-        typer.Option("--to", metavar="LONG_URL", help="Long URL of each link; {column} works in its path and query."),
+        str, value_option("--to", "LONG_URL", "Long URL of each link; {column} works in its path and query.")
     ],
     save: SaveFile = None,
 ) -> OwnResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import RECIPIENTS, SAFETY, OptionGroup, number_option, parser, save_option
+from msgctl.cli.shell.options import RECIPIENTS, SAFETY, OptionGroup, number_option, parser, save_option, value_option
 from msgctl.errors import UsageError
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, TYPES
 from msgctl.values import quote
@@ -31,11 +31,11 @@ class InputFile(OptionGroup):
     ]
     sheet: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--sheet",
-            metavar="NAME",
-            help="Sheet of the workbook. [default: the only visible one with recipients]",
-            rich_help_panel=RECIPIENTS,
+            "NAME",
+            "Sheet of the workbook. [default: the only visible one with recipients]",
+            panel=RECIPIENTS,
         ),
     ] = None
     header_row: Annotated[
@@ -72,11 +72,8 @@ class Source(InputFile):
 
     phone_column: Annotated[
         str | None,
-        typer.Option(
-            "--phone-column",
-            metavar="NAME",
-            help="Column with the phone numbers. [default: found by its heading]",
-            rich_help_panel=RECIPIENTS,
+        value_option(
+            "--phone-column", "NAME", "Column with the phone numbers. [default: found by its heading]", panel=RECIPIENTS
         ),
     ] = None
     skip_invalid: Annotated[
@@ -133,30 +130,30 @@ class JobRules(OptionGroup):
 
     name: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--name",
-            metavar="NAME",
-            help="Name of the job. The same command under the same name continues the job, or prints its result.",
-            parser=parser(_job_name),
-            rich_help_panel=SAFETY,
+            "NAME",
+            "Name of the job. The same command under the same name continues the job, or prints its result.",
+            _job_name,
+            panel=SAFETY,
         ),
     ] = None
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
+        value_option(
             "--exclude",
-            metavar="FILE",
-            help="Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
-            rich_help_panel=RECIPIENTS,
+            "FILE",
+            "Leave out the numbers in this file: one per line, CSV, JSON Lines or .xlsx. Repeatable.",
+            panel=RECIPIENTS,
         ),
     ] = None
     test_to: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--test-to",
-            metavar="PHONE",
-            help="Send only the message of the first row, to this number, without a question.",
-            rich_help_panel=SAFETY,
+            "PHONE",
+            "Send only the message of the first row, to this number, without a question.",
+            panel=SAFETY,
         ),
     ] = None
     save: Annotated[

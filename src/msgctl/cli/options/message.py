@@ -9,7 +9,7 @@ import typer
 from msgctl import values as checks
 from msgctl.cli.shell.completion import file_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import MESSAGE, OptionGroup, number_option
+from msgctl.cli.shell.options import MESSAGE, OptionGroup, number_option, value_option
 from msgctl.errors import UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.text import capitalized, clean, some_of
@@ -25,7 +25,7 @@ def _message(metavar: str, help: str) -> Any:
 
 def _message_file(help: str) -> Any:
     complete = file_names
-    return typer.Option("--message-file", metavar="PATH", help=help, autocompletion=complete, rich_help_panel=MESSAGE)
+    return value_option("--message-file", "PATH", help, panel=MESSAGE, complete=complete)
 
 
 MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]

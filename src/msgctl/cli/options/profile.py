@@ -10,7 +10,15 @@ from msgctl import operations as ops
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.completion import country_codes, file_names
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.options import ACCOUNT, PREFERENCES, Choice, OptionGroup, choice_option, parser, text_option
+from msgctl.cli.shell.options import (
+    ACCOUNT,
+    PREFERENCES,
+    Choice,
+    OptionGroup,
+    choice_option,
+    text_option,
+    value_option,
+)
 from msgctl.config import places, profiles
 from msgctl.config.file import TomlTable
 from msgctl.config.profiles import WORDS
@@ -60,20 +68,10 @@ class AccountOptions(OptionGroup):
     """The account of a profile: its address, client ID and key."""
 
     base_url: Annotated[
-        str | None,
-        typer.Option(
-            "--base-url", metavar="URL", help="Base URL of the service; it ends in /api/v1.", rich_help_panel=ACCOUNT
-        ),
+        str | None, value_option("--base-url", "URL", "Base URL of the service; it ends in /api/v1.", panel=ACCOUNT)
     ] = None
     client: Annotated[
-        int | None,
-        typer.Option(
-            "--client",
-            metavar="N",
-            help="Client ID of the account.",
-            parser=parser(values.client),
-            rich_help_panel=ACCOUNT,
-        ),
+        int | None, value_option("--client", "N", "Client ID of the account.", values.client, panel=ACCOUNT)
     ] = None
     key_stdin: Annotated[
         bool, typer.Option("--key-stdin", help="Read the key from standard input.", rich_help_panel=ACCOUNT)
@@ -113,13 +111,13 @@ class Preferences(OptionGroup):
 
     country_code: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--country-code",
-            metavar="CC",
-            help="Default for --country-code.",
-            autocompletion=country_codes,
-            parser=parser(values.country_code),
-            rich_help_panel=PREFERENCES,
+            "CC",
+            "Default for --country-code.",
+            values.country_code,
+            panel=PREFERENCES,
+            complete=country_codes,
         ),
     ] = None
     app_name: Annotated[str | None, text_option("--app-name", "NAME", "Default for --app-name.", panel=PREFERENCES)] = (
@@ -131,33 +129,33 @@ class Preferences(OptionGroup):
     ] = None
     timezone: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--timezone",
-            metavar="ZONE",
-            help="Time zone of jobs and of all times that you see, such as America/Bogota.",
-            parser=parser(_time_zone),
-            rich_help_panel=PREFERENCES,
+            "ZONE",
+            "Time zone of jobs and of all times that you see, such as America/Bogota.",
+            _time_zone,
+            panel=PREFERENCES,
         ),
     ] = None
     store: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--store",
-            metavar="STORE",
-            autocompletion=file_names,
-            help="Where msgctl keeps its records: a path or a postgresql:// URL.",
-            parser=parser(store_location),
-            rich_help_panel=PREFERENCES,
+            "STORE",
+            "Where msgctl keeps its records: a path or a postgresql:// URL.",
+            store_location,
+            panel=PREFERENCES,
+            complete=file_names,
         ),
     ] = None
     word: Annotated[
         list[Word] | None,
-        typer.Option(
+        value_option(
             "--word",
-            metavar="KIND=TEXT",
-            help=f"Word of the service and its kind: {', '.join(WORDS)} (repeatable). KIND= removes the added words.",
-            parser=parser(_word),
-            rich_help_panel=PREFERENCES,
+            "KIND=TEXT",
+            f"Word of the service and its kind: {', '.join(WORDS)} (repeatable). KIND= removes the added words.",
+            _word,
+            panel=PREFERENCES,
         ),
     ] = None
 

@@ -18,6 +18,7 @@ from msgctl.cli.shell.options import (
     max_wait_option,
     parser,
     until_option,
+    value_option,
 )
 from msgctl.errors import ConfigurationError, NoProfileError, UsageError
 from msgctl.operations import Effect, Field
@@ -61,13 +62,13 @@ Phone = Annotated[str, typer.Argument(metavar="PHONE", help="Phone number, with 
 
 CountryCode = Annotated[
     str | None,
-    typer.Option(
+    value_option(
         "--country-code",
-        metavar="CC",
-        help="Country of national numbers, for example CO.",
-        parser=parser(checks.country_code),
-        autocompletion=country_codes,
-        rich_help_panel=RECIPIENTS,
+        "CC",
+        "Country of national numbers, for example CO.",
+        checks.country_code,
+        panel=RECIPIENTS,
+        complete=country_codes,
     ),
 ]
 COUNTRY_VARIABLE = "MSGCTL_COUNTRY_CODE"
@@ -229,12 +230,12 @@ class SendOptions(OptionGroup):
 
     once: Annotated[
         str | None,
-        typer.Option(
+        value_option(
             "--once",
-            metavar="KEY",
-            help="Send at most once per key. Later runs with the same store print the first result.",
-            parser=parser(once_key),
-            rich_help_panel=SAFETY,
+            "KEY",
+            "Send at most once per key. Later runs with the same store print the first result.",
+            once_key,
+            panel=SAFETY,
         ),
     ] = None
     resend_unknown: Annotated[

@@ -94,14 +94,26 @@ class Choices(Choice):
         return [f"{typed}{comma}{choice}" for choice in self.choices if choice not in typed.split(",")]
 
 
+def value_option(
+    name: str,
+    metavar: str,
+    help: str,
+    convert: Callable[..., Any] | None = None,
+    *arguments: Any,
+    panel: str | None = None,
+    complete: Callable[..., list[str]] | None = None,
+) -> Any:
+    """Return an option with a value, which ``convert`` parses with ``arguments``."""
+    parse = None if convert is None else parser(convert, *arguments)
+    return typer.Option(name, metavar=metavar, help=help, parser=parse, autocompletion=complete, rich_help_panel=panel)
+
+
 def number_option(name: str, help: str, least: int = 0, most: int | None = None, *, panel: str | None = None) -> Any:
-    convert = parser(values.whole_number, name, least, most)
-    return typer.Option(name, metavar="N", help=help, parser=convert, rich_help_panel=panel)
+    return value_option(name, "N", help, values.whole_number, name, least, most, panel=panel)
 
 
 def text_option(name: str, metavar: str, help: str, *, panel: str | None = None) -> Any:
-    convert = parser(values.short_text, name)
-    return typer.Option(name, metavar=metavar, help=help, parser=convert, rich_help_panel=panel)
+    return value_option(name, metavar, help, values.short_text, name, panel=panel)
 
 
 def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: str | None = None) -> Any:
@@ -109,8 +121,7 @@ def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: 
 
 
 def max_wait_option(help: str, panel: str | None = None) -> Any:
-    convert = parser(values.seconds, "--max-wait", MAX_WAIT)
-    return typer.Option("--max-wait", metavar="S", help=help, parser=convert, rich_help_panel=panel)
+    return value_option("--max-wait", "S", help, values.seconds, "--max-wait", MAX_WAIT, panel=panel)
 
 
 def until_option(help: str, panel: str | None = None) -> Any:
@@ -127,7 +138,7 @@ def date_option(name: str, help: str) -> Any:
 
 def save_option(help: str = "Write the rows to FILE.xlsx or FILE.csv instead.", *, panel: str | None = None) -> Any:
     """Return the option --save, whose value is a path that can be written."""
-    return typer.Option("--save", metavar="FILE", help=help, parser=_path, rich_help_panel=panel)
+    return value_option("--save", "FILE", help, _path, panel=panel)
 
 
 def _path(text: str) -> Path:
