@@ -6,7 +6,7 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -100,8 +100,8 @@ class Bulk:
         store, account = context.store, context.profile.account
         removal.tidy(store)
         number = jobs.create(store, account, settings.profile, settings.command, settings.dump())
-        is_new = is_listed = False
-        try:
+        with ExitStack() as unpublished:
+            unpublished.callback(removal.discard, store, number)
             importer, faults = self._import(number)
             job = None
             if rules.name is not None and not context.options.dry_run:
@@ -111,18 +111,15 @@ class Bulk:
                     context.note(note)
                 self._check_time()
                 if (dry_result := self._approve(number, importer, faults)) is not None:
-                    is_listed = self._lists_rows
+                    if self._lists_rows:  # they are read when they are printed
+                        context.stack.enter_context(unpublished.pop_all())
                     return dry_result
                 job = self._publish(number, importer)
-                is_new = job.number == number
-            if not is_new:
-                self._check_exclude(number, job)
-        finally:
-            if is_listed:  # the rows are read when they are printed
-                context.stack.callback(removal.discard, store, number)
-            elif not is_new:
-                removal.discard(store, number)
-        return self._begin(job) if is_new else self._earlier(job)
+                if job.number == number:
+                    unpublished.pop_all()
+                    return self._begin(job)
+            self._check_exclude(number, job)
+        return self._earlier(job)
 
     @property
     def _lists_rows(self) -> bool:
