@@ -388,7 +388,16 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
     named = {job.number: job for job in (job_named(context, name) for name in names)}
     for job in named.values():
         context.job = job.id
-        _check_removable(job, account)
+        if job.account != account:
+            hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
+            if job.profile == profiles.ENVIRONMENT:
+                hint = (
+                    f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
+                )
+            raise UsageError(f'The job "{job.reference}" belongs to another account', hint)
+        if job.is_running or job.state not in ENDED or job.stopping:
+            hint = f"Cancel it first: msgctl job cancel {job.typed}"
+            raise UsageError(f'The job "{job.reference}" is not finished', hint)
     return list(named.values())
 
 
@@ -397,15 +406,3 @@ def _ended_before(context: Context, day: date) -> list[Job]:
     since = context.start_of(day)
     ended = jobs.listed(context.store, account=context.profile.account, states=ENDED)
     return [job for job in ended if job.created < since and not job.is_running]
-
-
-def _check_removable(job: Job, account: str) -> None:
-    """Raise UsageError for a job of another account, or a job that is not done or cancelled."""
-    if job.account != account:
-        hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
-        if job.profile == profiles.ENVIRONMENT:
-            hint = f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
-        raise UsageError(f'The job "{job.reference}" belongs to another account', hint)
-    if job.is_running or job.state not in ENDED or job.stopping:
-        hint = f"Cancel it first: msgctl job cancel {job.typed}"
-        raise UsageError(f'The job "{job.reference}" is not finished', hint)

@@ -76,7 +76,9 @@ def get(context: Context, ids: MessageIds) -> ServiceResult | OwnResult:
             continue
         message.receive(response, context.words)
         if response.document["data"] == []:
-            failures.append(_without_state(message.id, response))
+            what = f"Message {quote(message.id)} has no state yet, or the service does not know it"
+            fix = "Check the ID, or try again later."
+            failures.append(UnreadableError(what, fix, details=response.details))
         if context.is_json or response.document["data"]:
             responses.append(response)
     store_states(context, messages)
@@ -127,11 +129,6 @@ def watch(
 
 def _named(id: str, error: MsgctlError) -> MsgctlError:
     return error if isinstance(error, ConditionError) else error.within(f"Message {quote(id)}")
-
-
-def _without_state(id: str, response: Response) -> UnreadableError:
-    what = f"Message {quote(id)} has no state yet, or the service does not know it"
-    return UnreadableError(what, "Check the ID, or try again later.", details=response.details)
 
 
 def _last_messages(context: Context) -> list[Tracked]:
