@@ -91,8 +91,7 @@ def _path_fault(text: str) -> str | None:
 def api(
     context: Context,
     method: Annotated[
-        str,
-        typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=Choice(METHODS, "method")),
+        str, typer.Argument(metavar="METHOD", help="GET, POST, PUT, PATCH or DELETE.", parser=Choice(METHODS, "method"))
     ],
     path: Annotated[str, typer.Argument(metavar="PATH", help="Path under the base URL.", parser=parser(_path))],
     field: Annotated[list[Pair] | None, value_option("-f", "NAME=VALUE", "A parameter (repeatable).", _pair)] = None,

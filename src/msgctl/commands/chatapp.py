@@ -89,8 +89,7 @@ def bulk_send(
     source: Source,
     template: Template,
     value: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders."),
+        list[str] | None, typer.Argument(metavar="[VALUE]...", help="Template values, with {column} placeholders.")
     ] = None,
     *,
     numbers: Numbers,

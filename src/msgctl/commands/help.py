@@ -110,10 +110,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     "msgctl completion fish | source",
 )
 def completion(
-    shell: Annotated[
-        str,
-        typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL),
-    ],
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL)],
 ) -> TextResult:
     """Print the shell completion script.
 

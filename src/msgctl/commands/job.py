@@ -226,13 +226,9 @@ def states(
     context: Context,
     which: Which,
     follow: Annotated[bool, typer.Option("--follow", help="Check again until every state is final.")] = False,
-    until: Annotated[
-        str | None,
-        until_option("With --follow: wait for this state, sent or delivered."),
-    ] = None,
+    until: Annotated[str | None, until_option("With --follow: wait for this state, sent or delivered.")] = None,
     max_wait: Annotated[
-        float | None,
-        max_wait_option("With --follow: maximum seconds to wait. [default: 3600]"),
+        float | None, max_wait_option("With --follow: maximum seconds to wait. [default: 3600]")
     ] = None,
 ) -> OwnResult:
     """Check the delivery state of accepted messages.

@@ -41,8 +41,7 @@ IMPORTED = ("line", "phone", "outcome", "reason")
 
 channel_parser = Choice((*CHANNELS, "all"), "channel")
 Channel = Annotated[
-    str,
-    choice_option("--channel", "CHANNEL", "Only this channel: sms, call, chatapp, or all of them.", channel_parser),
+    str, choice_option("--channel", "CHANNEL", "Only this channel: sms, call, chatapp, or all of them.", channel_parser)
 ]
 
 

@@ -56,8 +56,7 @@ def add(
     *,
     options: AccountOptions,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Request the balance first; save only if it works.", rich_help_panel=SAFETY),
+        bool, typer.Option("--check", help="Request the balance first; save only if it works.", rich_help_panel=SAFETY)
     ] = False,
     force: Annotated[
         bool,

@@ -39,9 +39,7 @@ def run_beside(
     command: Annotated[
         list[str],
         typer.Argument(
-            metavar="COMMAND...",
-            help="Command to run, with its arguments, after `--`.",
-            autocompletion=file_names,
+            metavar="COMMAND...", help="Command to run, with its arguments, after `--`.", autocompletion=file_names
         ),
     ],
     port: Port = 0,

@@ -131,8 +131,7 @@ class Serving(OptionGroup):
         value_option("--clock", "CHANGE", "Set the clock: stop, +10m, or a time to stop it at.", panel=BEHAVIOUR),
     ] = None
     responses: Annotated[
-        str,
-        choice_option("--responses", "NAME", f"Responses: {RESPONSES_HELP}", RESPONSES, panel=BEHAVIOUR),
+        str, choice_option("--responses", "NAME", f"Responses: {RESPONSES_HELP}", RESPONSES, panel=BEHAVIOUR)
     ] = NAMES[0]
 
     def open(self, context: Context, port: int, log: Callable[[str], None], store: Path | None = None) -> ServedSandbox:

@@ -98,13 +98,9 @@ def watch(
     context: Context,
     ids: MessageIds,
     until: Annotated[
-        str | None,
-        until_option("State to wait for, sent or delivered; any final state if omitted."),
+        str | None, until_option("State to wait for, sent or delivered; any final state if omitted.")
     ] = None,
-    max_wait: Annotated[
-        float,
-        max_wait_option("Maximum seconds to wait."),
-    ] = 300,
+    max_wait: Annotated[float, max_wait_option("Maximum seconds to wait.")] = 300,
 ) -> ServiceResult | OwnResult:
     """Wait until each message reaches a state; exit with 6 if one does not."""
     messages = ids.messages(context)

@@ -98,9 +98,7 @@ def stats(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME",
-            help="Name of the short URL.",
-            parser=field_parser(ops.URL_STATISTIC.field("name-url")),
+            metavar="NAME", help="Name of the short URL.", parser=field_parser(ops.URL_STATISTIC.field("name-url"))
         ),
     ],
     days: Days,

@@ -29,10 +29,7 @@ _GROUPING = Choice(GROUPINGS, "grouping")
 def usage(
     context: Context,
     period: Period,
-    by: Annotated[
-        str,
-        choice_option("--by", "GROUP", f"One of {', '.join(GROUPINGS)}.", _GROUPING),
-    ] = "day",
+    by: Annotated[str, choice_option("--by", "GROUP", f"One of {', '.join(GROUPINGS)}.", _GROUPING)] = "day",
 ) -> OwnResult:
     """Show messages and credits by day, month, country and more.
 

@@ -26,8 +26,7 @@ class InputFile(OptionGroup):
     """A file with a header and rows, and how to read it. Bulk commands and `url` read the same files."""
 
     file: Annotated[
-        str,
-        typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input."),
+        str, typer.Argument(metavar="FILE", help="CSV with a header, JSON Lines, or .xlsx; - is standard input.")
     ]
     sheet: Annotated[
         str | None,
@@ -49,8 +48,7 @@ class InputFile(OptionGroup):
         ),
     ] = None
     skip_hidden: Annotated[
-        bool,
-        typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS),
+        bool, typer.Option("--skip-hidden", help="Leave out rows that Excel hides.", rich_help_panel=RECIPIENTS)
     ] = False
 
     def check_save(self, path: Path | None) -> None:

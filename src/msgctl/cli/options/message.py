@@ -31,10 +31,7 @@ def _message_file(help: str) -> Any:
 MessageFile = Annotated[str | None, _message_file("Read the message from a file; - is standard input.")]
 
 
-MaxSegments = Annotated[
-    int,
-    number_option("--max-segments", "Maximum segments of a message.", least=1, panel=MESSAGE),
-]
+MaxSegments = Annotated[int, number_option("--max-segments", "Maximum segments of a message.", least=1, panel=MESSAGE)]
 """The option --max-segments; its default is `msgctl.segments.MAX_SEGMENTS`."""
 
 

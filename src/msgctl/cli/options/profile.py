@@ -124,8 +124,7 @@ class Preferences(OptionGroup):
         None
     )
     voice: Annotated[
-        str | None,
-        choice_option("--voice", "NAME", "Default for --voice.", _VOICE, panel=PREFERENCES),
+        str | None, choice_option("--voice", "NAME", "Default for --voice.", _VOICE, panel=PREFERENCES)
     ] = None
     timezone: Annotated[
         str | None,

@@ -44,13 +44,7 @@ def option(field: Field, metavar: str | None = None, panel: str | None = None, *
         text = f"{text.removesuffix('.')}: {', '.join(field.choices)}."
     if required:
         text += f" [required {required}]"
-    return typer.Option(
-        field.typed,
-        metavar=metavar,
-        help=text,
-        parser=field_parser(field),
-        rich_help_panel=panel,
-    )
+    return typer.Option(field.typed, metavar=metavar, help=text, parser=field_parser(field), rich_help_panel=panel)
 
 
 Phones = Annotated[
@@ -241,9 +235,7 @@ class SendOptions(OptionGroup):
     resend_unknown: Annotated[
         bool,
         typer.Option(
-            "--resend-unknown",
-            help="With --once: resend if the earlier outcome is unknown.",
-            rich_help_panel=SAFETY,
+            "--resend-unknown", help="With --once: resend if the earlier outcome is unknown.", rich_help_panel=SAFETY
         ),
     ] = False
     ignore_optout: Annotated[
@@ -267,13 +259,9 @@ class WaitOptions(OptionGroup):
         ),
     ] = False
     max_wait: Annotated[
-        float | None,
-        max_wait_option("With --wait: maximum seconds to wait. [default: 300]", DELIVERY),
+        float | None, max_wait_option("With --wait: maximum seconds to wait. [default: 300]", DELIVERY)
     ] = None
-    until: Annotated[
-        str | None,
-        until_option("With --wait: wait for this state, sent or delivered.", DELIVERY),
-    ] = None
+    until: Annotated[str | None, until_option("With --wait: wait for this state, sent or delivered.", DELIVERY)] = None
 
     def check(self) -> None:
         for name, value in (("--max-wait", self.max_wait), ("--until", self.until)):
