@@ -71,7 +71,7 @@ def add(
     every user of a machine can see the arguments of a command.
     """
     _check_new(context.config, name, force=force)
-    settings = options.given(allow_http=False)
+    settings = options.settings(allow_http=False)
     if context.options.dry_run and not check:
         raise UsageError("profile add makes no request without --check")
     if context.stdin.isatty():
@@ -105,7 +105,7 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
     """Change settings of a profile, or its key. Settings that you omit stay the same."""
     _refuse_sandbox(name)
     stored = profiles.stored(context.config, name)
-    settings = options.given(allow_http=stored.settings.get("allow_http") is True) | preferences.given()
+    settings = options.settings(allow_http=stored.settings.get("allow_http") is True) | preferences.settings()
     if not (settings or options.has_key or preferences.word):
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
     if has_password(settings.get("store", "")):

@@ -81,7 +81,7 @@ class AccountOptions(OptionGroup):
         text_option("--key-command", "CMD", "Save a command that prints the key, instead of the key.", panel=ACCOUNT),
     ] = None
 
-    def given(self, *, allow_http: bool) -> TomlTable:
+    def settings(self, *, allow_http: bool) -> TomlTable:
         """Return the base URL and the client in the options. Raises UsageError."""
         if self.key_command is not None and self.key_stdin:
             raise UsageError("Use either --key-command or --key-stdin, not both")
@@ -158,7 +158,7 @@ class Preferences(OptionGroup):
         ),
     ] = None
 
-    def given(self) -> TomlTable:
+    def settings(self) -> TomlTable:
         """Return the settings in the options, except ``words``."""
         return {setting: value for setting, value in vars(self).items() if setting != "word" and value is not None}
 

@@ -181,7 +181,7 @@ class Attempt:
                 outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
                 for outcome in outcomes
             ]
-        result = _under_key(end, outcomes)
+        result = _result_to_keep(end, outcomes)
         try:
             try:
                 send.end(outcomes, result)
@@ -197,7 +197,7 @@ class Attempt:
                 removal.delete_old_keys(send.store)
 
 
-def _under_key(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome]) -> StoredResult | None:
+def _result_to_keep(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome]) -> StoredResult | None:
     """Return the result that is stored under a key; None frees the key, because nothing was sent."""
     from msgctl.store.sends import StoredResult
 
