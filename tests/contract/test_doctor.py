@@ -8,9 +8,6 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-import pytest
-
-from support.postgres import Cluster
 from support.service import Service, respond, then
 from support.tool import Tool
 
@@ -31,14 +28,3 @@ def test_a_store_that_another_program_uses_is_reported(tool: Tool, service: Serv
     assert (done.code, line["status"]) == (1, "failed")
     assert "Another program is using" in line["found"]
     assert "Try again later" in line["fix"]
-
-
-def test_a_store_that_is_read_only_is_reported(
-    postgres: Cluster, service: Service, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service.always(respond({"status": 7}))
-    monkeypatch.setenv("MSGCTL_STORE", postgres.url())
-    with postgres.altered("SET default_transaction_read_only = on"):
-        done = tool("doctor", "--json")
-    lines = {line["check"]: line for line in done.document}
-    assert (lines["store"]["status"], "is read-only" in lines["store"]["found"], done.code) == ("failed", True, 1)

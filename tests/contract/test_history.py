@@ -13,7 +13,7 @@ import pytest
 from support.commands import PHONE, SENDS
 from support.sandbox import Sandbox
 from support.service import Service, respond
-from support.tool import Tool
+from support.tool import Tool, interrupt
 
 SEND = ("sms", "send", PHONE, "-m", "Hola")
 
@@ -59,9 +59,6 @@ def test_a_send_that_is_interrupted_before_its_request_is_not_in_the_history(
         port = listener.getsockname()[1]
     for variable, value in (("BASE_URL", f"http://127.0.0.1:{port}/api/v1"), ("CLIENT", "1"), ("KEY", "a-key")):
         monkeypatch.setenv(f"MSGCTL_{variable}", value)
-
-    def interrupt(_: float) -> None:
-        raise KeyboardInterrupt
 
     done = tool(*SEND, sleep=interrupt)  # it waits there, before it tries again
     assert (done.code, "nothing was sent" in done.err) == (130, True)

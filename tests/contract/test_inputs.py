@@ -36,9 +36,6 @@ def used(tool: Tool, service: Service, *command: str, **streams: Any) -> dict[st
     return dict(request.form)
 
 
-# --- choices and numbers
-
-
 # --- texts
 
 

@@ -84,6 +84,11 @@ class Clock:
         self.now += seconds
 
 
+def interrupt(_: float) -> None:
+    """Press Ctrl-C while msgctl sleeps."""
+    raise KeyboardInterrupt
+
+
 class Tool:
     """Runs command lines in this process. They get the environment of the test."""
 
