@@ -197,7 +197,7 @@ def _delivery(state: str | None, words: AddedWords) -> str:
     return DELIVERED if classify(state, words) is Delivery.DELIVERED else UNDELIVERED
 
 
-def report_rows(store: Store, job: Job, words: AddedWords, only: Collection[str] = ()) -> Iterator[dict[str, Any]]:
+def report_rows(store: Store, job: Job, words: AddedWords, only: Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield every row of the file with its outcome; ``only`` limits them to some of `OUTCOMES` and `DELIVERIES`."""
     settings = Settings.shown(job.settings)
     columns = with_columns_of_file(COLUMNS, settings.columns)

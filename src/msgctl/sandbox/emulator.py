@@ -158,14 +158,16 @@ class Emulator:
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
         try:
-            fields = (*CREDENTIALS[operation.credentials], *operation.fields)
-            values = parameters_of(fields, request, self.settings[:2])
+            account = parameters_of(CREDENTIALS[operation.credentials], request)
+            if (account["client"], account["key"]) != (self.settings.client, self.settings.key):
+                return self.refused(Refusal("UNAUTHORIZED", "client or key is wrong"), operation)
+            values = parameters_of(operation.fields, request)
             begin = self.reading if operation.effect is Effect.READS else self.writing
             with begin() as db:
                 # The time is read inside the transaction, so that messages are stored in the order of their times.
-                now, account = self.now(db), self.account
-                is_observed = account.responses == responses.OBSERVED
-                scope = Scope(db, now, account.credits, self.random, self.origin, is_observed)
+                now = self.now(db)
+                is_observed = self.account.responses == responses.OBSERVED
+                scope = Scope(db, now, self.account.credits, self.random, self.origin, is_observed)
                 handler = HANDLERS.get(operation.record.name) or partial(sample, operation.record)
                 record = handler(scope, values)
                 if isinstance(record, Refusal):

@@ -83,7 +83,7 @@ class Scope(NamedTuple):
     credits: int
     random: Random
     origin: str
-    is_observed: bool = False
+    is_observed: bool
 
 
 # --- messages: their costs, storage and states

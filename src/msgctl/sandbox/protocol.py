@@ -231,13 +231,11 @@ FORMATS = {
 """The formats of the API's parameters by their names. They do not apply to the sandbox's own endpoints."""
 
 
-def parameters_of(
-    fields: Iterable[Field], request: SandboxRequest, account: tuple[int, str] | None = None
-) -> dict[str, Any]:
+def parameters_of(fields: Iterable[Field], request: SandboxRequest) -> dict[str, Any]:
     """Return the parameters of a request by their names, checked and converted.
 
     An optional parameter that is empty or was not sent is omitted. Raises Refusal for the first parameter that breaks a
-    rule, and for a wrong client or key.
+    rule.
     """
     if len(request.body) > MAX_BODY:
         raise invalid("the body", f"must not be larger than {MAX_BODY} bytes")
@@ -254,8 +252,6 @@ def parameters_of(
             values[field.name] = checked(field, sent[0])
         elif field.required:
             raise missing(field.name, WHERE[field.place])
-        if field.name == "key" and (values["client"], values["key"]) != account:
-            raise Refusal("UNAUTHORIZED", "client or key is wrong")
     return values
 
 
