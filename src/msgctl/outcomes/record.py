@@ -145,10 +145,10 @@ def _listed(record: Record, document: Any, limit: _Limit) -> Object:
     return {**limit(outer), "data": [limit(entry) for entry in entries_of(_whole(data, MAX_LISTED), (), MAX_LISTED)]}
 
 
-def _whole(data: Any, most: int) -> Any:
+def _whole(data: Any, most: int, noun: str = "entries") -> Any:
     """Return a list, or an object of objects. Raises ShapeError if it has more than ``most`` entries."""
     if len(data) > most:
-        raise ShapeError(f"it contains more than {most:,} entries")
+        raise ShapeError(f"it contains more than {most:,} {noun}")
     return data
 
 
@@ -167,17 +167,15 @@ def _statistics(document: Any) -> Object:
     names = [field.name for field in operations.RESPONSE_STATISTIC.fields]
     for level in levels(document):
         if any(level.get(name) is not None for name in names):
-            metrics = list(islice(_metrics(level.get("metrics")), MAX_LISTED + 1))
-            if len(metrics) > MAX_LISTED:
-                raise ShapeError(f"it contains more than {MAX_LISTED:,} metrics")
             limit = _Limit()
-            kept = [{category: limit(values) for category, values in metric.items()} for metric in metrics]
-            return {**limit({**level, "metrics": None}), "metrics": kept}
+            metrics = _whole([*islice(_metrics(level.get("metrics")), MAX_LISTED + 1)], MAX_LISTED, "metrics")
+            limited = [{category: limit(values)} for category, values in metrics]
+            return {**limit({**level, "metrics": None}), "metrics": limited}
     raise _no_record(operations.RESPONSE_STATISTIC, document)
 
 
-def _metrics(metrics: Any) -> Iterator[Object]:
-    """Yield the metrics. They may be keyed by category; a category contains one object or a list of objects."""
+def _metrics(metrics: Any) -> Iterator[tuple[str, Object]]:
+    """Yield each metric with its category. Metrics may be keyed by category, which contains one object or a list."""
     for metric in metrics if isinstance(metrics, list) else [metrics]:
         if metric is None:
             continue
@@ -186,7 +184,7 @@ def _metrics(metrics: Any) -> Iterator[Object]:
         for category, content in metric.items():
             for value in content if isinstance(content, list) else [content]:
                 if isinstance(value, dict):
-                    yield {category: value}
+                    yield category, value
                 elif value is not None:
                     raise ShapeError("its field metrics contains a category that is not an object")
 

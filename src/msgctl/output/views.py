@@ -258,8 +258,8 @@ def _statistics(document: Document, period: str, width: int) -> Iterator[Rendera
     yield Text(f"→ {cell(document.get('urlLong'))}", "dim")
     yield Text("")
     total = cell(document.get("clicksNumber"))
-    clicks = f"{number(total)} {'click' if total == '1' else 'clicks'}"
-    yield Text.assemble((clicks, "bold"), (f"  {period}", "dim"))
+    noun = "click" if total == "1" else "clicks"
+    yield Text.assemble((f"{number(total)} {noun}", "bold"), (f"  {period}", "dim"))
     categories: dict[str, list[Document]] = {}
     for category, metric in fields.metrics_of(document):
         categories.setdefault(category, []).append(metric)
@@ -283,8 +283,9 @@ def _shortened(rows: Sequence[Document]) -> Iterator[Document]:
 
 
 def _balance(document: Document) -> Text:
-    left = cell(document.get("status"))
-    return Text.assemble((number(left), "bold"), " credit left" if left == "1" else " credits left")
+    balance = cell(document.get("status"))
+    noun = "credit" if balance == "1" else "credits"
+    return Text.assemble((number(balance), "bold"), f" {noun} left")
 
 
 def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:

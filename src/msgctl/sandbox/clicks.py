@@ -38,10 +38,10 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, at: float, visitors: Iterable[
     """Store visits of a URL (a row of ``urls``) at a time in seconds since 1970."""
     moment = datetime.fromtimestamp(at).astimezone()  # in local time, so that "today" is this machine's day
     day, hour = f"{moment:%Y-%m-%d}", f"{moment:%H}"
-    kept = VISITOR if url["premium"] else _PLAIN
-    columns = ("url", "date", "hour", *kept)
+    fields = VISITOR if url["premium"] else _PLAIN
+    columns = ("url", "date", "hour", *fields)
     query = f"INSERT INTO clicks ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - ours
-    rows = ((url["number"], day, hour, *(visitor.get(name, UNKNOWN) for name in kept)) for visitor in visitors)
+    rows = ((url["number"], day, hour, *(visitor.get(name, UNKNOWN) for name in fields)) for visitor in visitors)
     db.executemany(query, rows)
 
 

@@ -291,17 +291,17 @@ def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObj
     if version == since:
         return json_response({"version": version})._replace(wait=wait)
     with emulator.reading() as db:
-        now, left = emulator.now(db), emulator.account.credits
-        shown = handlers.stored_messages(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
+        now, balance = emulator.now(db), emulator.account.credits
+        messages = handlers.stored_messages(db, "ORDER BY number DESC LIMIT ?", MAX_OVERVIEW)
         urls = db.execute(_URLS).fetchall()
     return {
         "version": version,
-        "credits": left,
+        "credits": balance,
         "clock": {"time": timestamp(now), "stopped": emulator.account.stopped is not None},
         "faults": active_faults(emulator),
         "responses": choose_responses(emulator)["responses"],
-        "moving": any(message.reached(now) != message.states() for message in shown),
-        "messages": [_with_links(_message(message, now), emulator.origin) for message in shown],
+        "moving": any(message.reached(now) != message.states() for message in messages),
+        "messages": [_with_links(_message(message, now), emulator.origin) for message in messages],
         "urls": [{**url, "premium": bool(url["premium"])} for url in urls],
         "requests": [page.described_request(*entry) for entry in reversed(emulator.requests.copy())],
     }

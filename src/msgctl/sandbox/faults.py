@@ -106,7 +106,7 @@ def active_faults(emulator: Emulator) -> list[str]:
     """Return the faults that are set, with the remaining number of requests of each."""
     with emulator.reading() as db:
         rows = db.execute("SELECT spec, remaining FROM faults ORDER BY number").fetchall()
-    return [spec if left is None else re.sub("next=[0-9]+", f"next={left}", spec) for spec, left in rows]
+    return [spec if number is None else re.sub("next=[0-9]+", f"next={number}", spec) for spec, number in rows]
 
 
 def respond_with_faults(emulator: Emulator, request: SandboxRequest) -> SandboxResponse:

@@ -181,9 +181,9 @@ class _Connection:
     async def _discard(self) -> None:
         """Discard the rest of a request. Otherwise, the system could drop the response."""
         self._writer.write_eof()
-        left = MAX_DRAINED
-        while left > 0 and (data := await self._reader.read(PIECE)):
-            left -= len(data)
+        size = 0
+        while size < MAX_DRAINED and (data := await self._reader.read(PIECE)):
+            size += len(data)
 
     async def _event(self) -> Any:
         """Return the next part of a request. Raises h11.RemoteProtocolError."""
