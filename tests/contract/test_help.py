@@ -86,6 +86,8 @@ def check_panels(node: Node, text: str) -> None:
             panel, name = option.rich_help_panel or "Options", max(option.opts, key=len)
             name = name.replace("--", "--[no-]") if option.secondary_opts else name
             assert re.search(rf"^│ +\*? *{re.escape(name)}\b", texts[panel], re.MULTILINE), (node.path, name)
+            if option.name != "dry_run":  # has the help of the command
+                assert words(option.help or "") in words(texts[panel]), (node.path, name)
     if node.facts.in_bulk:
         titles = [name for name in texts if name not in ("Arguments", "Options")]
         assert titles == [name for name in BULK if name in titles], node.path

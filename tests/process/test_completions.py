@@ -177,15 +177,15 @@ WORDS: Mapping[str, set[str]] = {
 def test_words_are_completed(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "config"))
     monkeypatch.setenv("_MSGCTL_COMPLETE", "complete_bash")
-    offered = {}
+    offered, stdout = {}, Stream()
     for line in WORDS:
         words = line.split(" ")
         monkeypatch.setenv("COMP_WORDS", "\n".join(words))
         monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
         with pytest.raises(SystemExit):
-            complete(build(), Context(stdin=Stream(), stdout=Stream(), stderr=Stream()))
+            complete(build(), Context(stdin=Stream(), stdout=stdout, stderr=Stream()))
         offered[line] = set(capsys.readouterr().out.split())
-    assert offered == WORDS
+    assert (offered, stdout.bytes()) == (WORDS, b"")
 
 
 TYPED = {

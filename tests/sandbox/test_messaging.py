@@ -143,6 +143,7 @@ def test_only_a_long_number_without_plus_may_lack_its_country_code(world: World)
     assert phones("300 123 4567") == [PHONE, "3001234567"]
     assert phones("+57 (300) 123-4567") == phones("0057 300 1234567") == [PHONE]
     assert phones("+3001234567") == ["3001234567"]
+    assert [world.ask("inbox", phone=digits).status for digits in ("1234", "1" * 15, "1" * 16)] == [400, 200, 400]
 
 
 def test_the_inbox_has_the_messages_after_an_id_or_a_time(world: World) -> None:
