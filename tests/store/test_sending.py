@@ -394,6 +394,17 @@ def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callab
     assert [each.outcome for each in history.entries(store, 10)] == ["refused", "accepted"]
 
 
+def test_the_cost_of_pending_messages_includes_a_resend(store: Store) -> None:
+    job = published(store, [ANA, LUIS, EVA])
+    assert recipients.pending_cost(store, job.number) == (3, 1)
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1), {ANA: "refused"})
+    sending.finish("paused")
+    assert recipients.pending_cost(store, job.number) == (2, 1)
+    owners.resend(store, job.number, ["refused"])
+    assert recipients.pending_cost(store, job.number) == (3, 1)
+
+
 def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, {ANA: "refused", LUIS: "unknown"})
