@@ -241,7 +241,7 @@ class Client:
         return httpx.Request(
             request.operation.method,
             url,
-            headers={**request.headers, "Accept-Encoding": "identity"},
+            headers=_headers(*request.headers.items()),
             data=by_name(form) or None,
             content=request.json,
             # httpx would remove the dots of a path such as /a/../b.
@@ -286,6 +286,11 @@ class Client:
 def _parsed(url: str) -> httpx.URL:
     """Return the URL of an operation. Parsing it takes a tenth of the time of a request."""
     return httpx.URL(url)
+
+
+@cache
+def _headers(*headers: tuple[str, str]) -> httpx.Headers:
+    return httpx.Headers([*headers, ("Accept-Encoding", "identity")])
 
 
 def interrupted(request: Request, *, is_sent: bool) -> Interrupted:

@@ -125,7 +125,7 @@ def exchange(
     NoResponseError if it was, and ConfigurationError.
     """
     end = time.monotonic() + seconds
-    request.extensions["timeout"] = httpx.Timeout(seconds).as_dict()
+    request.extensions["timeout"] = {"read": seconds}
     try:
         response = transport.handle_request(request)
     except httpx.TransportError as error:
@@ -223,7 +223,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
             if self.sent or isinstance(error, MsgctlError) or not (is_failure or is_of_proxy):
                 raise
             raise self._not_reached(error) from error
-        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response.stream))
 
     def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -337,17 +337,17 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
 class _Body(httpx.SyncByteStream):
     """The body of a response, as it comes."""
 
-    def __init__(self, response: httpcore.Response) -> None:
-        self._response = response
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            yield from self._response.iter_stream()
+            yield from self._stream
         except _FAILURES as error:
             raise _of_httpx(error) from error
 
     def close(self) -> None:
-        self._response.close()
+        self._stream.close()
 
 
 class _Stream(httpcore.NetworkStream):
