@@ -50,7 +50,7 @@ BUILT: dict[str, Callable[[], list[str]]] = {
     "http/redaction.py:_pattern": lambda: [
         redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "\\+ %2" * 12, "1234567890")
     ],
-    "store/postgresql.py:_explained": lambda: [pattern for pattern, _ in postgresql._FIXES],
+    "store/postgresql.py:_explained": lambda: [*postgresql._SETUP_FIXES],
 }
 """Patterns that are built from other data, by their place."""
 

@@ -63,31 +63,22 @@ _DAMAGE = ("42P01", "42703", "XX", "23")
 _NOT_CONNECTED = ("connection failed: ", "connection is bad: ")
 _STEP = re.compile("^(connection failed|connection is bad|consuming input failed|sending query failed): ")
 """The step of libpq that failed, which does not help a reader."""
-# Messages that show a wrong setup. A failed connection has no SQLSTATE.
-_SETUP = re.compile(
-    r"authentication|password|pg_hba|does not exist|SSL|certificate|permission denied|invalid (\w+ value|port number)|"
-    r"not permitted",
-    re.IGNORECASE,
-)
 _CORRECT_URL = "Check the URL in store or MSGCTL_STORE."
-_FIXES = (
-    (
-        r"password|authentication",
-        "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the URL.",
-    ),
-    (r"pg_hba", "Allow this user, database and address in the server's pg_hba.conf."),
-    (r"^(database|role) .* does not exist", "Create it, or correct the URL in store or MSGCTL_STORE."),
-    (
-        r"too many|connection slots",
-        "Raise max_connections of the server, or the limit of the role or database; or use a pooler in session mode.",
-    ),
-    (
-        r"SSL|certificate",
-        "Turn TLS on in the server, or check sslmode and sslrootcert in the URL. Without TLS, sslmode=disable exposes "
-        "the password and the records.",
-    ),
+_CORRECT_RIGHTS = f"{_CORRECT_URL[:-1]}, and the rights of its user."
+_SETUP_FIXES = {
+    "password|authentication": "Check the user in the URL, and the password: in PGPASSWORD, in a passfile or in the "
+    "URL.",
+    "pg_hba": "Allow this user, database and address in the server's pg_hba.conf.",
+    "^(database|role) .* does not exist": "Create it, or correct the URL in store or MSGCTL_STORE.",
+    "SSL|certificate": "Turn TLS on in the server, or check sslmode and sslrootcert in the URL. Without TLS, "
+    "sslmode=disable exposes the password and the records.",
+    r"does not exist|permission denied|invalid (\w+ value|port number)|not permitted": _CORRECT_RIGHTS,
+}
+"""The fixes for a wrong setup, by the message of a failed connection, which has no SQLSTATE."""
+_TOO_MANY = re.compile("too many|connection slots")
+_MORE_CONNECTIONS = (
+    "Raise max_connections of the server, or the limit of the role or database; or use a pooler in session mode."
 )
-"""The fixes for failed connections, by the message of libpq, because there is no SQLSTATE."""
 _STATE_FIXES = {
     "25006": "Use the primary server: list all hosts in the URL, with target_session_attrs=read-write. If it is not a "
     "standby, turn default_transaction_read_only of the user and the database off.",
@@ -417,17 +408,17 @@ class PostgreSQL(Database):
         text, state = shorten(text, 200), error.sqlstate or ""
         fix = _STATE_FIXES.get(state)
         if is_connecting:
-            fix = next((fix for pattern, fix in _FIXES if re.search(pattern, text)), None)
-        if state.startswith(_TRANSIENT) or (not state and not (is_connecting and _SETUP.search(text))):
+            fix = next((fix for pattern, fix in _SETUP_FIXES.items() if re.search(pattern, text, re.IGNORECASE)), None)
+        if state.startswith(_TRANSIENT) or not (state or fix):
+            if _TOO_MANY.search(text):
+                fix = _MORE_CONNECTIONS
             fix = fix or "Check its address and that it is running."
             return StoreNotReachedError(f"The store {self.place} was not reached: {text}", fix)
         if error.diag.table_name == "pg_namespace" or isinstance(error, psycopg.errors.DuplicateSchema):
             return unusable(f"Another role has just created the schema msgctl in the store {self.place}", "Try again.")
         if state.startswith(_DAMAGE):
             return self.damaged(text)
-        return unusable(
-            f"Cannot use the store {self.place}: {text}", fix or f"{_CORRECT_URL[:-1]}, and the rights of its user."
-        )
+        return unusable(f"Cannot use the store {self.place}: {text}", fix or _CORRECT_RIGHTS)
 
 
 def _numbered(statement: str) -> str:
