@@ -110,22 +110,23 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     owners.check_not_cancelled(job)
     before = Settings.load(job.settings)
     settings = replace(before, **options.values())
+    opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if context.options.dry_run:
-        pending = plural(job.pending, "pending message")
-        context.note(f"The job would send {pending}{_resume_cost(context, job, settings)}.")
+        _preview(context, job, settings, is_open=opens is None)
         job.settings = settings.dump()
         return running.result(context, job)
     if canary_left(context.store, settings, job) == 0:
         settings = replace(settings, is_past_canary=True)
-    opens = settings.hours(context.store.clock).closed_until(context.store.clock())
     if opens is not None and job.pending:
         owners.schedule(context.store, job.number, settings.dump(), max(int(opens * 1000), job.due or 0))
         return running.scheduled(context, jobs.get(context.store, job.number))
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
-        question = f"Send it now{_resume_cost(context, job, settings)}?"
+        question = f"Send {_pending(context, job, settings)} now?"
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
+    elif job.pending:
+        context.note(f"Sending {_pending(context, job, settings)}.")
     if settings != before:
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
@@ -133,13 +134,23 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     return running.send_pending(context, jobs.get(context.store, job.number))
 
 
-def _resume_cost(context: Context, job: Job, settings: Settings) -> str:
-    """Return the estimate for the pending messages: `` for about 2 credits (20 of 22 used)``."""
-    pending = recipients.pending_cost(context.store, job.number)
+def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -> None:
+    """Print what a resume would send. Warn if the limit of credits allows no message."""
+    when = ""
+    if not is_open:
+        when = " when its window opens"
+    context.note(f"The job would send {_pending(context, job, settings)}{when}.")
     budget = budget_of(context.store, settings, job)
-    if budget is not None and pending.segments and budget.allows(1, pending.least) == 0:
+    least = recipients.pending_cost(context.store, job.number).least
+    if budget is not None and job.pending and budget.allows(1, least) == 0:
         context.warn(f"{budget.reached().what}: raise the limit with --max-credits N, the new total.")
-    return _cost(pending.segments, settings, budget)
+
+
+def _pending(context: Context, job: Job, settings: Settings) -> str:
+    """Return the pending messages and their estimate: ``2 pending messages for about 2 credits (20 of 22 used)``."""
+    segments = recipients.pending_cost(context.store, job.number).segments
+    cost = _cost(segments, settings, budget_of(context.store, settings, job))
+    return f"{plural(job.pending, 'pending message')}{cost}"
 
 
 def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
