@@ -48,13 +48,13 @@ class Parameter(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A command or a group. ``children`` maps the names of its commands to summaries."""
+    """A command or a group. ``children`` are the names of its commands."""
 
     path: str
     summary: str
     help: str
     panel: str
-    children: dict[str, str]
+    children: tuple[str, ...]
     arguments: tuple[Parameter, ...]
     options: tuple[Parameter, ...]
     facts: CommandFacts
@@ -80,20 +80,18 @@ def describe(root: Any) -> dict[str, Node]:
 
 def _nodes(command: Any, path: str) -> Iterator[Node]:
     children = dict(children_of(command))
-    facts: CommandFacts = command.facts
-    parameters: dict[str, list[Parameter]] = {"argument": [], "option": []}
-    for parameter in command.params:
-        if not path or parameter.expose_value:  # the options of the root are the global options
-            parameters[parameter.param_type_name].append(_parameter(parameter))
+    # The options of the root are the global options.
+    parameters = [parameter for parameter in command.params if not path or parameter.expose_value]
+    panel = command.rich_help_panel
     yield Node(
         path,
-        command.get_short_help_str(200),
-        command.help or "",
-        command.rich_help_panel if isinstance(command.rich_help_panel, str) else "",
-        {name: child.get_short_help_str(200) for name, child in children.items()},
-        tuple(parameters["argument"]),
-        tuple(parameters["option"]),
-        facts,
+        summary=command.get_short_help_str(200),
+        help=command.help or "",
+        panel=panel if isinstance(panel, str) else "",
+        children=tuple(children),
+        arguments=tuple(_parameter(parameter) for parameter in parameters if parameter.param_type_name == "argument"),
+        options=tuple(_parameter(parameter) for parameter in parameters if parameter.param_type_name == "option"),
+        facts=command.facts,
     )
     for name, child in children.items():
         yield from _nodes(child, f"{path} {name}".strip())
