@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from msgctl.credits import CREDIT
-from msgctl.jobs.ending import counts
+from msgctl.jobs.ending import Ending, Why, counts, state_after
 from msgctl.jobs.limits import CATCH_UP, MAX_WAITS, Backoff, Budget, FailureCounter, RateLimiter
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store.jobs import COLUMNS, Job
@@ -137,6 +137,13 @@ def test_five_failures_in_a_row_stop_the_job() -> None:
     failures = FailureCounter()
     kinds = ["refused"] * 4 + [""] + ["unknown"] * 4 + ["refused"] * 5
     assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
+
+
+def test_a_scheduled_job_stays_scheduled_if_the_next_run_may_succeed() -> None:
+    job = replace(JOB, state="scheduled", pending=1)
+    passing = {Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STORE_LOST, Why.CONFIGURATION}
+    scheduled = {why for why in Why if state_after(job, Ending(why)) == "scheduled"}
+    assert scheduled == {Why.COMPLETE, Why.CLOSED, *passing}
 
 
 def test_requests_in_flight_when_a_job_was_killed_count_as_unknown() -> None:
