@@ -151,6 +151,8 @@ class History:
         self.dice = self.world.random
         self.service = Service(self.world)
         self.facts = Facts(self.service.arrivals, [], [], [])
+        self.cancelled: dict[int, int] = {}
+        """The epochs of jobs when a person asked their owner to cancel them."""
 
     def play(self) -> None:
         """Play the history. Raises WrongError, and what msgctl lets through."""
@@ -249,7 +251,7 @@ class History:
             owners.change_settings(store, number, settings.dump())
         sending = owners.take(store, number, state=state)
         self._happened("taken", number, str(sending.job.epoch))
-        if job.state == "cancelled":  # a job that another process ends may be only asked to end in this state
+        if job.state == "cancelled" or self.cancelled.get(number, sending.job.epoch) < sending.job.epoch:
             raise WrongError(f"the cancelled job {number} was taken")
         if state == "active":
             self._happened("resumed", number)
@@ -307,7 +309,11 @@ class History:
         number = self._choose(store)
         self.world.sleep(self.dice.choice((0.0, 0.1, 1.0)))
         while (job := owners.ask_to_stop(store, number, state)).is_running:
+            if state == "cancelled" and not job.is_resending:
+                self.cancelled[number] = job.epoch
             self.world.sleep(0.5)
+        if job.state == "done":
+            self.cancelled.pop(number, None)
         if jobs.get(store, number).epoch != job.epoch:
             return  # it was resumed before this person could note the time
         if job.state == state or (state == "paused" and job.state not in ENDED):
