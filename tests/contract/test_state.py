@@ -52,6 +52,14 @@ def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Servi
     assert len(service.received) <= 2  # one check within the time, and one after it
 
 
+def test_on_a_terminal_a_wait_ends_with_the_last_states(tool: Tool) -> None:
+    people, wait = ("573001230002", "573001230003"), ("--wait", "--max-wait", "4", "--no-color")
+    outcome = tool("-p", "sandbox", "sms", "send", *people, "-m", "Hola", *wait, terminal=True)
+    cells = [line.split() for line in outcome.err.splitlines()]
+    last = cells[cells.index(["Phone", "State"]) + 2 :]
+    assert last[:2] == [["573001230002", "✗", "rejected"], ["573001230003", "○", "queued"]]
+
+
 def test_ctrl_c_during_a_wait_reports_the_recipients_and_how_to_see_the_result(service: Service, tool: Tool) -> None:
     sent = {"id": "d1", "status": 1, "data": [{"id": "m1", "status": "sent", "phone": "573001234567"}]}
     service.will(respond(sent))

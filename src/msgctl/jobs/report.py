@@ -183,7 +183,7 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
 
 
 def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:
-    """Return what selects recipients: outcomes and delivery states; ``only`` may contain `DELIVERIES`."""
+    """Return the outcomes in ``only``, and a function that selects its delivery states; None without such states."""
     outcomes = [name for name in only if name in OUTCOMES]
     if not {*only}.intersection(DELIVERIES):
         return outcomes, None

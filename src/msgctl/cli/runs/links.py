@@ -67,7 +67,8 @@ class LinkTemplate:
             raise UsageError(f"--to must be an absolute http or https URL, not {values.quote(long_url)}")
         self._origin = origin[0]
         self._rest = Template.parse(long_url[origin.end() :], columns, "--to", recipients.source.header_row)
-        values.long_url(self._origin + "".join(piece if isinstance(piece, str) else "0" for piece in self._rest))
+        example = ["0" if isinstance(piece, Placeholder) else piece for piece in self._rest]
+        values.long_url(self._origin + "".join(example))
 
     def fill(self, row: Recipient) -> Link:
         """Return the link of a row. Raises UsageError if a cell is empty or cannot be used."""
@@ -118,8 +119,8 @@ def creation(link: Link) -> Request:
 
 def statistics(link: Link, since: date, until: date) -> Request:
     """Return the request for the clicks on a link."""
-    values = {"name-url": link.name, "since": since.isoformat(), "until": until.isoformat()}
-    return build(operations.URL_STATISTIC, values)
+    parameters = {"name-url": link.name, "since": since.isoformat(), "until": until.isoformat()}
+    return build(operations.URL_STATISTIC, parameters)
 
 
 def search(link: Link, today: date) -> Request:
