@@ -116,7 +116,7 @@ def changed(node: ast.AST) -> ast.AST | None:
             return new.operand
         case ast.If() | ast.While() | ast.IfExp():
             new.test = ast.copy_location(ast.UnaryOp(ast.Not(), new.test), new.test)
-        case ast.Return(value=ast.expr() as value) if ast.unparse(value) != "None":
+        case ast.Return(value=ast.expr() as value) if ast.unparse(value) not in ("None", "False"):
             new.value = ast.copy_location(ast.Constant(None), node)
         case ast.Constant(value=bool()):
             new.value = not new.value

@@ -69,6 +69,11 @@ def test_the_eleventh_entry_for_one_recipient_may_contradict_the_others() -> Non
     assert outcomes({"data": [*[entry] * 10, {"status": "rejected", "phone": PHONE}]}) == ["unknown"]
 
 
+def test_a_response_about_another_number_in_the_message_is_in_doubt() -> None:
+    body = {"status": 1, "data": {"id": "m1", "status": "Enviado"}, "to": OTHER}
+    assert outcomes(body, values=[OTHER]) == ["unknown"]
+
+
 def test_a_number_may_lack_its_country_code_if_only_one_recipient_fits() -> None:
     assert outcomes({"status": 1, "phone": "300 123 4567"}) == ["accepted"]
     assert outcomes({"status": 1, "phone": "123-4567"}) == ["accepted"]
