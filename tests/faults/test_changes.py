@@ -14,6 +14,7 @@ import pytest
 
 from support import PATIENCE
 from support.disks import Disk, mounted
+from support.forks import Process
 from support.server import Server
 from support.tool import Tool
 
@@ -122,16 +123,10 @@ def test_thirty_profiles_added_at_once_are_all_saved(disk: Disk) -> None:
 def test_simultaneous_sends_are_all_recorded(disk: Disk, counter: Server) -> None:
     phones = [f"57300111110{number}" for number in range(3)]
     counter.script("waits", 200, "", "to everything", "")
-    with contextlib.ExitStack() as stack:
-        processes = []
-        for phone in phones:
-            command = [sys.executable, "-m", "msgctl", "sms", "send", phone, "-m", "Hola"]
-            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            processes.append(stack.enter_context(process))
-            stack.callback(process.kill)
-        assert counter.wait_for(len(phones), "/send-sms", PATIENCE)
-        counter.released.set()
-        for process in processes:
-            printed = process.communicate(timeout=PATIENCE)[1]
-            assert (process.returncode, b"Warning" in printed) == (0, False), printed
+    processes = [Process(("sms", "send", phone, "-m", "Hola")) for phone in phones]
+    arrived = counter.wait_for(len(phones), "/send-sms", PATIENCE)
+    counter.released.set()
+    for code, _, printed in [process.end() for process in processes]:
+        assert (code, "Warning" in printed) == (0, False), printed
+    assert arrived
     assert contents(disk.path)[1] == sorted((phone, "accepted") for phone in (ANA, *phones))

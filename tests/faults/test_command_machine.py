@@ -344,7 +344,7 @@ def test_command_lines_in_any_order_do_what_the_model_says(monkeypatch: pytest.M
     run_state_machine_as_test(
         Commands,
         settings=settings(
-            max_examples=EXAMPLES or 8,
+            max_examples=EXAMPLES or 5,
             stateful_step_count=60,
             derandomize=not EXAMPLES,
             deadline=None,

@@ -24,7 +24,7 @@ from msgctl.store.results import Charges, RequestOutcome, add_to_counts, charges
 from msgctl.store.store import Store
 from support.postgres import Cluster
 
-HISTORIES = 50
+HISTORIES = 30
 MAX_HISTORIES = 1500
 """Histories in which each planted fault is found. Most are found in the first ten."""
 

@@ -20,7 +20,7 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from support import PATIENCE
+from support import PATIENCE, forks
 from support.commands import PHONE, SENDS
 from support.files import table, write_config
 from support.service import Behaviour, Service, respond, running, silent, then
@@ -41,9 +41,13 @@ ONE_CREDIT = respond({"status": 1})
 
 
 def shell(script: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a bash script in which ``msgctl`` is the tool."""
+    """Run a bash script in which ``msgctl`` is the tool. It is a fork unless the script closes a stream."""
+    program = Path(os.environ["HOME"]) / "msgctl"
+    program.write_text(forks.program())
+    program.chmod(0o755)
+    msgctl = MSGCTL if "&-" in script else program
     return subprocess.run(
-        ["bash", "-c", f'set -o pipefail; msgctl() {{ {MSGCTL} "$@"; }}; {script}'],
+        ["bash", "-c", f'set -o pipefail; msgctl() {{ {msgctl} "$@"; }}; {script}'],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE,

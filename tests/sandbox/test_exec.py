@@ -10,11 +10,11 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
+from support import forks
 from support.files import write_config
 from support.terminal import in_a_terminal
 from support.tool import process, started
 
-MSGCTL = f"{sys.executable} -m msgctl"
 PATIENCE = 60.0
 OPTIONS = ("--client", "77", "--key", "made-up", "--credits", "5", "--responses", "observed")
 
@@ -28,12 +28,15 @@ def test_the_command_reaches_a_sandbox_and_no_records_of_the_user(home: Path) ->
         key = "secret-key"
         """
     )
+    (home / "msgctl").write_text(forks.program())
+    (home / "msgctl").chmod(0o755)
     script = f"""
-        {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
-        {MSGCTL} sandbox reset --yes --json > /dev/null
-        {MSGCTL} sms send 573001234567 -m Hola --once a-key --json > /dev/null
-        {MSGCTL} balance --json
-        {MSGCTL} -p main sms send 573001234567 -m Hola -n 2> /dev/null
+        PATH={home}:$PATH
+        msgctl sms send 573001234567 -m Hola --once a-key --json > /dev/null
+        msgctl sandbox reset --yes --json > /dev/null
+        msgctl sms send 573001234567 -m Hola --once a-key --json > /dev/null
+        msgctl balance --json
+        msgctl -p main sms send 573001234567 -m Hola -n 2> /dev/null
         echo "$?"
         echo "$MSGCTL_CLIENT $MSGCTL_KEY $MSGCTL_STORE ${{MSGCTL_PROFILE-none}}"
         exit 7
