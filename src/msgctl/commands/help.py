@@ -103,11 +103,7 @@ def commands(ctx: typer.Context) -> OwnResult:
 
 
 @command(
-    app,
-    "completion",
-    'eval "$(msgctl completion bash)"',
-    "msgctl completion zsh",
-    "msgctl completion fish | source",
+    app, "completion", 'eval "$(msgctl completion bash)"', "msgctl completion zsh", "msgctl completion fish | source"
 )
 def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.", parser=SHELL)],

@@ -64,13 +64,7 @@ def list_jobs(context: Context) -> OwnResult:
     return OwnResult(summaries, LIST_FIELDS, Layout.JOBS, empty="No jobs")
 
 
-@command(
-    app,
-    "show",
-    "msgctl job show 20261121-3f9a2c",
-    "msgctl job show 20261121-3f9a2c --json",
-    output=JOB_FIELDS,
-)
+@command(app, "show", "msgctl job show 20261121-3f9a2c", "msgctl job show 20261121-3f9a2c --json", output=JOB_FIELDS)
 def show(context: Context, which: Which) -> OwnResult:
     """Show a job's status: accepted, refused and unknown counts."""
     from msgctl.cli.runs import running
@@ -353,13 +347,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     return running.result(context, named)
 
 
-@command(
-    app,
-    "remove",
-    "msgctl job remove --before 90d --yes",
-    asks=True,
-    output=LIST_FIELDS,
-)
+@command(app, "remove", "msgctl job remove --before 90d --yes", asks=True, output=LIST_FIELDS)
 def remove(
     context: Context,
     job: JobNames = None,

@@ -46,10 +46,7 @@ def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
 
 
 @command(
-    app,
-    "send-call",
-    "msgctl 2fa send-call 573001234567 --app-name Shop --voice Mia --retries 2",
-    performs=ops.CALL_2FA,
+    app, "send-call", "msgctl 2fa send-call 573001234567 --app-name Shop --voice Mia --retries 2", performs=ops.CALL_2FA
 )
 def send_call(
     context: Context,

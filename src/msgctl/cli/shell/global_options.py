@@ -93,13 +93,7 @@ class GlobalOptions(OptionGroup):
     yes: Annotated[bool, _option("--yes", "-y", help="Skip confirmations.")] = False
     quiet: Annotated[bool, _option("--quiet", "-q", help="Print no notes or progress.")] = False
     verbose: Annotated[
-        int,
-        _option(
-            "--verbose",
-            "-v",
-            count=True,
-            help="Print requests and responses; -vv prints more.",
-        ),
+        int, _option("--verbose", "-v", count=True, help="Print requests and responses; -vv prints more.")
     ] = 0
     timeout: Annotated[
         float,
