@@ -26,14 +26,14 @@ def key_of_command(place: str, command: str, *, is_quiet: bool = False) -> str:
     """
     import subprocess
 
+    stdin = stderr = None
+    if not os.isatty(0):  # a pipe contains the user's message; on a terminal, the command can ask for a passphrase
+        stdin = subprocess.DEVNULL
+    if is_quiet:
+        stderr = subprocess.DEVNULL
     try:
         process = subprocess.Popen(  # noqa: S602 (the user's own command, stored by the user for this purpose)
-            command,
-            shell=True,
-            # A pipe contains the user's message; on a terminal, the command can ask for a passphrase.
-            stdin=None if os.isatty(0) else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if is_quiet else None,
+            command, shell=True, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
         )
     except (OSError, ValueError) as error:
         raise _failed(f"{place} cannot be run ({type(error).__name__})") from None

@@ -258,7 +258,7 @@ def _parse(
     parser = expat.ParserCreate()
 
     def start_element(name: str, attributes: dict[str, str]) -> None:
-        start(name.rpartition(":")[2] if ":" in name else name, attributes)
+        start(name.rpartition(":")[2], attributes)
 
     parser.StartElementHandler = start_element
     parser.CharacterDataHandler = text

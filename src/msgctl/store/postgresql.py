@@ -159,23 +159,29 @@ class PostgreSQL(Database):
         self._later: list[_Later] = []
         self._session = self._connect()
 
-    def _connect(self) -> _Session:
-        options: dict[str, Any] = {}
+    def _host_options(self) -> dict[str, Any]:
+        """Return the options for the hosts: they require TLS, unless the URL decides, or all are this machine.
+
+        Raises ConfigurationError for a host that cannot exist.
+        """
         hosts = str(self._settings.get("host") or os.environ.get("PGHOST", "")).split(",")
         addresses = str(self._settings.get("hostaddr") or os.environ.get("PGHOSTADDR", "")).split(",")
         names = [address or host for host, address in zip_longest(hosts, addresses, fillvalue="")]
-        is_local = all(map(_is_local, names))
-        has_service = "service" in self._settings or "PGSERVICE" in os.environ
-        if "sslmode" not in self._settings and (has_service or not is_local):
-            tls = os.environ.get("PGSSLMODE", "")
-            if not tls.startswith("verify-"):
-                tls = "require"
-            if has_service:
-                os.environ["PGSSLMODE"] = tls  # unlike an option, it yields to the service file
-            else:
-                options["sslmode"] = tls
         if any(name.rstrip(".").lower().endswith(".invalid") for name in names):  # reserved by RFC 6761
             raise self._impossible_host()
+        has_service = "service" in self._settings or "PGSERVICE" in os.environ
+        if "sslmode" in self._settings or (all(map(_is_local, names)) and not has_service):
+            return {}
+        tls = os.environ.get("PGSSLMODE", "")
+        if not tls.startswith("verify-"):
+            tls = "require"
+        if has_service:
+            os.environ["PGSSLMODE"] = tls  # unlike an option, it yields to the service file
+            return {}
+        return {"sslmode": tls}
+
+    def _connect(self) -> _Session:
+        options = self._host_options()
         try:
             session = _Session.connect(
                 self._url,
