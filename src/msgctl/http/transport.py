@@ -52,7 +52,6 @@ OWN_AUTHORITY = (
 EXCEPTIONS: dict[type[Exception], type[httpx.TransportError]] = {
     httpcore.TimeoutException: httpx.ReadTimeout,
     httpcore.NetworkError: httpx.ReadError,
-    httpcore.ProxyError: httpx.ProxyError,
     httpcore.ProtocolError: httpx.RemoteProtocolError,
 }
 """The exceptions of httpcore for a connection or a response that fails, each with the exception of httpx."""
