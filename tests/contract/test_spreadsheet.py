@@ -99,6 +99,14 @@ def test_a_file_is_written_completely_or_not_at_all(book: Path, tmp_path: Path) 
         assert {each.name: each.read_text() for each in tmp_path.iterdir()} == ({book.name: content} if content else {})
 
 
+def test_the_whole_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    path = tmp_path / "report.csv"
+    spreadsheet.save(path, COLUMNS, ROWS)
+    assert synced == [path.stat().st_size]
+
+
 def test_a_new_file_follows_the_umask_and_a_replaced_file_keeps_its_permissions(book: Path) -> None:
     before = os.umask(0o027)
     try:

@@ -69,6 +69,12 @@ def test_the_eleventh_entry_for_one_recipient_may_contradict_the_others() -> Non
     assert outcomes({"data": [*[entry] * 10, {"status": "rejected", "phone": PHONE}]}) == ["unknown"]
 
 
+def test_a_response_that_counts_fewer_recipients_is_in_doubt() -> None:
+    phones = [PHONE, OTHER, "573009999999"]
+    assert outcomes({"status": 1, "sent": 3}, phones=phones) == ["accepted"] * 3
+    assert outcomes({"status": 1, "sent": 2}, phones=phones) == ["unknown"] * 3
+
+
 def test_a_response_about_another_number_in_the_message_is_in_doubt() -> None:
     body = {"status": 1, "data": {"id": "m1", "status": "Enviado"}, "to": OTHER}
     assert outcomes(body, values=[OTHER]) == ["unknown"]

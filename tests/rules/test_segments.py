@@ -166,6 +166,7 @@ def test_64_kib_of_any_text_take_less_than_a_second(text: str) -> None:
 
 def test_at_most_30_combining_marks_in_a_row_are_kept() -> None:
     assert normalized("a" + "\u0316" * 31 + "b" + "\u0316" * 30) == "a" + "\u0316" * 30 + "b" + "\u0316" * 30
+    assert normalized("\u0316" * 31) == "\u0316" * 30
 
 
 @pytest.mark.parametrize(

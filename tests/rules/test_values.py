@@ -94,6 +94,7 @@ def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
     ):
         assert account(other, 1) != account("https://api.example/v1", 1)
     assert account("http://[0:0:0:0:0:0:0:1]:80/v1", 1) == "http://[::1]/v1 1"
+    assert account("https://api.example:444/v1", 1) == "https://api.example:444/v1 1"
 
 
 # --- refusals ---
