@@ -10,12 +10,11 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from support import forks
+from support import PATIENCE, forks
 from support.files import write_config
 from support.terminal import in_a_terminal
 from support.tool import process, started
 
-PATIENCE = 60.0
 OPTIONS = ("--client", "77", "--key", "made-up", "--credits", "5", "--responses", "observed")
 
 

@@ -18,13 +18,12 @@ import pytest
 
 from msgctl import text
 from msgctl.sandbox.protocol import SandboxRequest
+from support import PATIENCE
 from support.tool import Tool, started
 
 from .world import FORM, as_http, raw
 
 PHONE = "573001234567"
-PATIENCE = 30.0
-"""Seconds after which a process that should have ended fails the test."""
 
 
 @contextlib.contextmanager
