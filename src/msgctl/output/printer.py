@@ -191,10 +191,11 @@ class Printer:
             self._own_json(documents)
             return
         rows = [documents] if isinstance(documents, Mapping) else documents
-        if result.layout is Layout.REQUEST:
-            self._rows(result.columns, map(fields.flat, rows))
-        elif not result.failures or rows != []:  # a list that could not be read is not an empty list
-            self._rows(self._chosen or result.columns, rows)
+        columns = result.columns
+        if self._chosen and result.layout is not Layout.REQUEST:
+            columns = self._chosen
+        if not result.failures or rows != []:  # a list that could not be read is not an empty list
+            self._rows(columns, rows)
 
     def _rows(self, columns: Sequence[str], documents: Iterable[Document]) -> None:
         """Print these columns of rows."""

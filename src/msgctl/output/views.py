@@ -145,14 +145,10 @@ def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     if isinstance(content, Mapping):
         if layout is Layout.BALANCE:
             return View([_balance(content)])
-        if layout is Layout.REQUEST:
-            content = fields.flat(content)
         return View([_record(content, result.columns, viewer)])
     documents = cast("Iterable[Document]", content)
     if layout is Layout.CHECKS:
         return View(_checks(documents))
-    if layout is Layout.REQUEST:
-        documents = map(fields.flat, documents)
     if layout is Layout.REPORT:
         viewer = viewer._replace(words=result.words or viewer.words)
         return View(listing(_report_columns(result.columns), documents, viewer))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from msgctl.http.response import Response, outcomes_after, stored_details, store
 from msgctl.jsontext import ShapeError
 from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN, Outcome
 from msgctl.output.fields import flat
-from msgctl.output.result import Layout, OwnResult, Result, ServiceResult
+from msgctl.output.result import Document, Layout, OwnResult, Result, ServiceResult
 from msgctl.text import some_of
 from msgctl.values import quote
 
@@ -331,10 +331,11 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
 
 def dry_run(context: Context, *requests: Request) -> OwnResult:
     """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
-    documents: list[Mapping[str, Any]] = [request.described(context.profile.base_url) for request in requests]
-    columns: dict[str, None] = {}
-    for document in documents:
-        columns |= dict.fromkeys(flat(document))
+    documents: list[Document] = [request.described(context.profile.base_url) for request in requests]
+    rows = [flat(document) for document in documents]
+    columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    if not context.is_json:
+        documents = rows
     if len(documents) == 1:
-        return OwnResult(documents[0], tuple(columns), Layout.REQUEST)
-    return OwnResult(documents, tuple(columns), Layout.REQUEST)
+        return OwnResult(documents[0], columns, Layout.REQUEST)
+    return OwnResult(documents, columns, Layout.REQUEST)
