@@ -105,9 +105,9 @@ def check_not_cancelled(job: Job, only: str = "pending") -> None:
 def ask_to_stop(store: Store, number: int, state: str) -> Job:
     """Ask the owner of a job to end in a state (``paused`` or ``cancelled``); without a live owner, end it now.
 
-    Return the job. If it is still running, call this again until it has stopped, because its owner lets requests in
-    flight finish. A job that is done stays done. An unfinished resend is undone: its recipients keep the earlier
-    outcome.
+    Return the job. While it is running, its owner lets requests in flight finish; call this again until it has stopped,
+    because the owner may die. A job that is done stays done. An unfinished resend is undone: its recipients keep the
+    earlier outcome.
     """
     db = store.db
     with _changing(store, number) as job:
