@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import nullcontext, suppress
+from functools import lru_cache
 from itertools import zip_longest
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
@@ -427,6 +428,7 @@ class PostgreSQL(Database):
         return unusable(f"Cannot use the store {self.place}: {text}", fix or _CORRECT_RIGHTS)
 
 
+@lru_cache(maxsize=64)  # most batches have the same size
 def _numbered(statement: str) -> str:
     """Return a statement with ``$1``, ``$2`` and so on for its values.
 
