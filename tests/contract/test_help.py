@@ -69,6 +69,9 @@ def test_every_page_fits_and_has_all_help_and_examples_and_each_option_in_its_pa
         first = (node.command.help or "").split("\n\n")[0]
         for shown in (first, *node.facts.examples):
             assert words(shown) in unboxed, (node.path, shown)
+        if node.is_group and node.path:
+            titles = list(panels(text))
+            assert (titles[0], titles[-1]) == ("Commands", "Global options"), node.path
         if node in COMMANDS:
             check_panels(node, text)
             columns = words(f"Columns: {','.join(node.facts.columns)}.")
@@ -101,13 +104,6 @@ def test_the_page_of_the_tool_has_every_group_and_at_most_60_lines(tool: Tool) -
     for name, command in children_of(NODES[0].command):
         assert command.get_short_help_str(200) == summaries[name]
         assert re.search(rf"^│ {re.escape(name)} +{re.escape(summaries[name][:20])}", text, re.MULTILINE)
-
-
-def test_the_page_of_a_group_shows_its_commands_first_and_the_global_options_last(tool: Tool) -> None:
-    for node in NODES[1:]:
-        if node.is_group:
-            titles = list(panels(page(tool, node)))
-            assert (titles[0], titles[-1]) == ("Commands", "Global options"), node.path
 
 
 @pytest.mark.parametrize("columns", [1, 4])
