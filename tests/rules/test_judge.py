@@ -66,7 +66,10 @@ def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list
 def test_the_eleventh_entry_for_one_recipient_may_contradict_the_others() -> None:
     entry = {"status": "sent", "phone": PHONE}
     assert outcomes({"data": [entry] * 10}) == ["accepted"]
-    assert outcomes({"data": [*[entry] * 10, {"status": "rejected", "phone": PHONE}]}) == ["unknown"]
+    too_many = {"data": [*[entry] * 10, {"status": "rejected", "phone": PHONE}]}
+    assert outcomes(too_many) == ["unknown"]
+    too_many["data"][:0] = [{"status": "sent", "phone": OTHER}] * 10
+    assert outcomes(too_many, phones=[PHONE, OTHER]) == ["unknown", "unknown"]
 
 
 def test_a_response_that_counts_fewer_recipients_is_in_doubt() -> None:

@@ -169,5 +169,6 @@ def test_an_inbox_request_with_an_unknown_message_time_or_parameter_gets_400(
     assert name == "after" or "phone, after, wait" in json.loads(refused.body)["msg"]
 
 
-def test_an_unknown_field_of_a_control_changes_nothing(world: World) -> None:
-    assert (world.change("credit", credits=5, sum=5).status, world.credits) == (400, 1000)
+def test_a_control_with_wrong_fields_changes_nothing(world: World) -> None:
+    for fields in ({"credits": 5, "sum": 5}, {"credits": 5, "add": 5}, {}):
+        assert (world.change("credit", **fields).status, world.credits) == (400, 1000)

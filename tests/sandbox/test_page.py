@@ -44,6 +44,8 @@ def overview(world: World, **query: str) -> Any:
 
 
 def test_the_policy_allows_only_the_pages_own_script_and_style(world: World) -> None:
+    assert world.respond(SandboxRequest("HEAD", "/")).status == 200
+    assert world.respond(SandboxRequest("POST", "/")).headers["allow"] == "GET, HEAD"
     page = world.respond(SandboxRequest("GET", "/"))
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
