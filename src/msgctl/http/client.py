@@ -199,8 +199,7 @@ class Client:
         """Make a request once."""
         self._sent.clear()
         name = f"{request.operation.method} {self._path}{request.operation.path}"
-        outgoing = self._outgoing(request)
-        outgoing.extensions["may_send"] = may_send
+        outgoing = self._outgoing(request, may_send)
         self._log(f"> {name}")
         if self._verbosity > 1:
             self._log_request(outgoing)
@@ -223,7 +222,7 @@ class Client:
             self._log_response(response)
         return response
 
-    def _outgoing(self, request: Request) -> httpx.Request:
+    def _outgoing(self, request: Request, may_send: Callable[[], bool] | None) -> httpx.Request:
         """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
@@ -245,7 +244,7 @@ class Client:
             data=by_name(form) or None,
             content=request.json,
             # httpx would remove the dots of a path such as /a/../b.
-            extensions={"target": path.encode(), "sent": self._sent},
+            extensions={"target": path.encode(), "sent": self._sent, "may_send": may_send},
         )
 
     def _redacted(self, response: RawResponse) -> RawResponse:
