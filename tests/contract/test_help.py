@@ -30,6 +30,7 @@ def page(tool: Tool, node: Node, *, terminal: bool = False) -> str:
     assert max(map(len, text.splitlines())) <= int(os.environ.get("COLUMNS", "80")), node.path
     assert "…" not in text, node.path
     assert "\\[" not in text, node.path
+    assert not re.search("<[a-z]+>", text), node.path  # a type of Python
     return text
 
 
@@ -89,6 +90,7 @@ def check_panels(node: Node, text: str) -> None:
             panel, name = option.rich_help_panel or "Options", max(option.opts, key=len)
             name = name.replace("--", "--[no-]") if option.secondary_opts else name
             assert re.search(rf"^│ +\*? *{re.escape(name)}\b", texts[panel], re.MULTILINE), (node.path, name)
+            assert words(option.metavar or "") in words(texts[panel]), (node.path, name)
             if option.name != "dry_run":  # has the help of the command
                 assert words(option.help or "") in words(texts[panel]), (node.path, name)
     if node.facts.in_bulk:

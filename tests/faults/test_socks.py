@@ -40,7 +40,7 @@ def remote(authority: trustme.CA, monkeypatch: pytest.MonkeyPatch) -> Iterator[S
 
 
 @contextmanager
-def socks(target: int, reply: bytes = CONNECTED, account: str = "") -> Iterator[list[bytes]]:
+def socks(target: int, reply: bytes = CONNECTED, account: str = "", scheme: str = "socks5") -> Iterator[list[bytes]]:
     """A SOCKS5 proxy (RFC 1928) in the environment, whose tunnels lead to a port of this machine. Yields its requests.
 
     With an account, it accepts any password (RFC 1929).
@@ -59,7 +59,7 @@ def socks(target: int, reply: bytes = CONNECTED, account: str = "") -> Iterator[
 
     with running(blind=True) as proxy, pytest.MonkeyPatch.context() as patch:
         proxy.always(behave)
-        patch.setenv("ALL_PROXY", f"socks5://{account}127.0.0.1:{proxy.port}")
+        patch.setenv("ALL_PROXY", f"{scheme}://{account}127.0.0.1:{proxy.port}")
         yield asked
 
 
@@ -67,9 +67,10 @@ def send(tool: Tool, timeout: str = "20") -> Outcome:
     return tool(*SENDS["sms send"].line, "--timeout", timeout)
 
 
-def test_requests_go_through_a_socks_proxy_which_looks_up_the_name(remote: Service, tool: Tool) -> None:
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
+def test_requests_go_through_a_socks_proxy_which_looks_up_the_name(scheme: str, remote: Service, tool: Tool) -> None:
     remote.will(ACCEPTED)
-    with socks(remote.port) as asked:
+    with socks(remote.port, scheme=scheme) as asked:
         assert send(tool).code == 0
     assert HOST.encode() in asked[0]
 
