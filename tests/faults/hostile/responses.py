@@ -30,12 +30,12 @@ from support.service import Behaviour, drop, raw, reset, respond, then
 
 @dataclass(frozen=True)
 class Hostile:
-    """A response and the exit codes of commands after it. With odd values, more commands are tested with it."""
+    """A response and the exit codes of commands after it. If ``is_for_all``, every command is tested with it."""
 
     name: str
     behaviour: Behaviour
     codes: Codes
-    has_odd_values: bool = False
+    is_for_all: bool = False
 
 
 LENGTH = b"Content-Length: %d\r\n" % len(BODY)
@@ -155,9 +155,9 @@ def _all() -> Iterator[Hostile]:
     for name, (body, codes) in BODIES.items():
         yield Hostile(f"{name}, as a body", respond(body), codes)
     for name, (number, codes) in NUMBERS.items():
-        yield Hostile(f"{name}, in every number", respond(of_numbers(number)), codes, has_odd_values=True)
+        yield Hostile(f"{name}, in every number", respond(of_numbers(number)), codes, is_for_all=True)
     for name, text in ODD_TEXTS.items():
-        yield Hostile(f"{name}, in every field", respond(body_of(text)), TEXTS, has_odd_values=True)
+        yield Hostile(f"{name}, in every field", respond(body_of(text)), TEXTS, is_for_all=True)
     texts = list(ODD_TEXTS.values())
     record = {"error": "".join(texts), "msg": dict.fromkeys(texts, texts)}
     for status in (400, 520):

@@ -15,13 +15,12 @@ FIRST = {hostile.codes: hostile for hostile in reversed(RESPONSES)}
 
 
 def chosen(hostile: Hostile, lines: list[Line], turn: int) -> list[Line]:
-    """Return the command lines that get a response: all if no earlier response has the same codes, else some.
+    """Return the command lines that get a response: all if no earlier response has the same codes, else every eleventh.
 
     All jobs handle a response in the same way, and so do the commands of the sandbox: one of each is chosen.
     """
-    if hostile is not FIRST[hostile.codes]:
-        step = 2 if hostile.has_odd_values else 11
-        return lines[turn % step :: step]
+    if hostile is not FIRST[hostile.codes] and not hostile.is_for_all:
+        return lines[turn % 11 :: 11]
     jobs = [line for line in lines if line.sends_a_job]
     sandbox = [line for line in lines if line.path.startswith("sandbox ")]
     others = [line for line in lines if line not in jobs and line not in sandbox]
