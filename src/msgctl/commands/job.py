@@ -166,7 +166,7 @@ def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
     json="lines",
 )
 def run_due(context: Context) -> RawResult | None:
-    """Send the scheduled jobs of all profiles that are due.
+    """Send the scheduled jobs that are due, for all profiles.
 
     Only `msgctl -p sandbox job run-due` sends the jobs of the sandbox.
 
@@ -207,7 +207,7 @@ def report(
     ] = None,
     save: Annotated[Path | None, save_option()] = None,
 ) -> OwnResult:
-    """List every recipient and the result, in the order of the file. A bulk command can read the report."""
+    """List every recipient with the result, in the order of the file. A bulk command can read the report."""
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.resolve(context)
     words = context.words_of(job.profile)

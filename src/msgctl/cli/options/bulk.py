@@ -150,7 +150,7 @@ class JobRules(OptionGroup):
         value_option(
             "--test-to",
             "PHONE",
-            "Send only the message of the first row, to this number, without a question.",
+            "Send only the message of the first row, to this number, without confirmation.",
             panel=SAFETY,
         ),
     ] = None
