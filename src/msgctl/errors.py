@@ -6,7 +6,7 @@
     ├── UsageError          2   the command line or an input file is wrong; nothing was sent
     ├── ConfigurationError  3   no profile, no credentials, an unreadable or unsafe file
     ├── NotReachedError     4   name, connection or TLS failed; nothing was sent
-    ├── StoreNotReachedError 4  the store was not reached; nothing was sent
+    ├── StoreNotReachedError 4  the store could not be reached; nothing was sent
     ├── ServiceError        1   the service, or something before it, responded with an error
     │   ├── RefusedError    1   … that refuses the request
     │   ├── UnreadableError 1   … or with something unusable, to a request that only reads
@@ -131,9 +131,9 @@ class MsgctlError(Exception):
     certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a kind of
-    words, and the strings that make the outcome certain if the profile adds them. ``job`` is the ID of the job that the
-    error is about, if the run is not about a single job.
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` contains a
+    kind of word, and the strings that make the outcome certain if the profile adds them. ``job`` is the ID of the job
+    that the error is about, if the run is not about a single job.
     """
 
     kind: ClassVar[str] = "error"
@@ -173,12 +173,12 @@ class MsgctlError(Exception):
 
     @property
     def http_status(self) -> int | None:
-        """The status of the response; None without one."""
+        """The status of the response; None if there was no response."""
         return None if self.details is None else self.details.http_status
 
     @property
     def body(self) -> str:
-        """The text of the response; empty without one."""
+        """The text of the response; empty if there was no response."""
         return "" if self.details is None else self.details.body
 
     def __str__(self) -> str:
@@ -245,7 +245,7 @@ class MissingStoreError(ConfigurationError):
 
 
 class NotReachedError(MsgctlError):
-    """The service was not reached, so nothing was sent."""
+    """The service could not be reached, so nothing was sent."""
 
     kind = "not_reached"
     exit_code = 4
@@ -257,7 +257,7 @@ class NotReachedError(MsgctlError):
 
 
 class StoreNotReachedError(MsgctlError):
-    """The store was not reached in time, or the connection to it was lost. Nothing was sent."""
+    """The store could not be reached in time, or the connection to it was lost. Nothing was sent."""
 
     kind = "store_not_reached"
     exit_code = 4

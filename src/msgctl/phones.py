@@ -24,7 +24,7 @@ MIN_DIGITS, MAX_DIGITS = 3, 15
 MAX_SHORT_CODE = 6
 """Numbers of 3 to 6 digits are short codes."""
 MIN_NATIONAL, MAX_NATIONAL = 7, 11
-"""A number without + and with more digits probably includes its country code."""
+"""Digits of a national number. A longer number without + probably includes its country code."""
 
 NAME_COUNTRY = "If it is a national number, add its country, such as --country-code CO."
 WRITE_IN_FULL = "Write it with + and its country code, for example '+57 300 123 4567'."
@@ -142,7 +142,7 @@ def _country(number: PhoneNumber) -> str:
 
 
 def _without_check(digits: str, option: str, what: str = "To send to") -> str:
-    """Return the hint that skips the check; empty without the option."""
+    """Return the hint that skips the check; empty if the command has no such option."""
     return f"{what} {digits} anyway, give it in full with {option}." if option else ""
 
 
@@ -163,7 +163,7 @@ def _without_sms(number: PhoneNumber) -> str:
 
 
 def _mobile_today(number: PhoneNumber | None) -> str:
-    """Return how a mobile is written today, like ``a mobile has 9: +54 9 11 6677 3399``; empty if not certain."""
+    """Return a mobile number's form today, like ``a mobile has 9: +54 9 11 6677 3399``; empty if not certain."""
     import phonenumbers
 
     if number is None or not number.country_code:

@@ -155,7 +155,7 @@ def country_code(text: str) -> str:
 
 def long_url(text: str) -> str:
     """Return an absolute http or https URL, as it was typed."""
-    example = "For example https://example.com/offers?id=7."
+    example = "For example: https://example.com/offers?id=7"
     if len(text) > MAX_URL:
         raise UsageError(f"The URL to shorten is longer than {MAX_URL} characters")
     if any(char.isspace() or is_unsafe(char) for char in text):

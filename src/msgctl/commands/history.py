@@ -143,7 +143,7 @@ def _document_for_people(entry: Entry) -> Document:
 
 
 def _optouts(context: Context, phone: str) -> str:
-    """Return the channels that a number has opted out of, each with its time; empty without opt-outs."""
+    """Return the channels that a number has opted out of, each with its time; empty if there are none."""
     optouts = []
     for optout in people.optouts_of(context.store, phone):
         channel = "all channels" if optout.channel == people.ALL else optout.channel

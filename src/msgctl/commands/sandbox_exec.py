@@ -28,7 +28,7 @@ SECONDS_TO_END = 5.0
 
 
 class CommandNotFoundError(UsageError):
-    """The command of `sandbox exec` cannot be started; the exit code is the usual one of shells."""
+    """The command of `sandbox exec` cannot be started; the exit code is the one that shells use."""
 
     exit_code = 127
 
@@ -102,7 +102,7 @@ def _run(command: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def _group_in_foreground() -> int | None:
-    """Return the process group that gets Ctrl-C in the terminal; None without a terminal."""
+    """Return the process group that gets Ctrl-C in the terminal; None if there is no terminal."""
     try:
         with open("/dev/tty", "rb") as terminal:  # noqa: PTH123 (a device)
             return os.tcgetpgrp(terminal.fileno())

@@ -29,7 +29,7 @@ ENVIRONMENT = "environment"
 MAX_CLIENT = 2**63 - 1
 MAX_KEY = 4096
 MIN_KEY = 6
-"""Minimum characters of a key for it to be masked everywhere (see `msgctl.http.redaction`)."""
+"""Minimum length of a key that is masked everywhere (see `msgctl.http.redaction`)."""
 SHORT_KEY = f"The key has fewer than {MIN_KEY} characters: msgctl masks it only if it is the whole value of a parameter"
 
 VARIABLES = {"base_url": "MSGCTL_BASE_URL", "client": "MSGCTL_CLIENT", "key": "MSGCTL_KEY"}
@@ -87,7 +87,7 @@ SETTINGS = {
         lambda value: isinstance(value, str) and is_store(value),
         is_secret=True,
     ),
-    "words": Setting("--word KIND=TEXT", f"a table of lists of strings, with the keys {', '.join(WORDS)}", are_words),
+    "words": Setting("--word KIND=TEXT", f"a table of lists of strings (keys: {', '.join(WORDS)})", are_words),
     "allow_http": Setting("", "true or false", lambda value: isinstance(value, bool)),
 }
 """All settings of a profile."""
@@ -355,5 +355,5 @@ def name_fault(name: str) -> str | None:
     if name == SANDBOX:
         return "is the built-in profile of the sandbox"
     if not _PROFILE_NAME.fullmatch(name):
-        return "must be up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
+        return "must have up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None

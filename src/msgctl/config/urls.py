@@ -159,7 +159,7 @@ def store_shown(store: str) -> str:
 
 
 def without_password(store: str) -> str:
-    """Return the path or URL of a store as a person can write it again: with the user, without the password."""
+    """Return the path or URL of a store, with the user but without the password, so that the user can retype it."""
     url = _STORE_URL.fullmatch(store)
     if url is None:
         return store_shown(store)

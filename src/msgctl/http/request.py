@@ -34,7 +34,7 @@ MAX_RESPONSE = 4096 * KIB
 MAX_SHARED_RESPONSE = 5 * 1024 * KIB
 """The largest response to any other request, in bytes."""
 MAX_SHARED = 100
-"""Recipients of one dispatch that are matched with its states."""
+"""Maximum recipients of one dispatch to match with its states."""
 MAX_SMS = 1600
 """Maximum characters of the message in a delivery state. Its length is not in the request, so this is an assumption."""
 

@@ -334,7 +334,7 @@ class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a response, as it comes."""
+    """The body of a response, as it arrives."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

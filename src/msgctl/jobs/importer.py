@@ -16,9 +16,7 @@ from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import SLICE, Store
 
 MAX_KNOWN = 100_000
-"""Maximum messages that are remembered during an import. Equal messages that are farther apart do not share
-requests.
-"""
+"""Maximum messages remembered during an import. Equal messages that are farther apart do not share requests."""
 
 
 class Importer:

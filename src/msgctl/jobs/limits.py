@@ -122,14 +122,14 @@ class Budget:
 
 
 def budget_of(store: Store, settings: Settings, job: Job) -> Budget | None:
-    """Return the budget of a job; None without --max-credits."""
+    """Return the budget of a job; None if --max-credits is omitted."""
     if settings.max_credits is None:
         return None
     return Budget(settings.max_credits, job, results.charges(store, job.number))
 
 
 class Backoff:
-    """The waits of a job after 429, and while the service is not reached. All its requests wait together.
+    """The waits of a job after 429, and while the service cannot be reached. All its requests wait together.
 
     A request that began before the wait does not count as another one; its Retry-After may prolong the wait.
     """
@@ -183,7 +183,7 @@ class FailureCounter:
 
 
 def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
-    """Return how many more recipients --canary allows; None without --canary, or after a person has resumed the job."""
+    """Return how many more recipients --canary allows; None if it is omitted, or if the job was resumed by a person."""
     if settings.canary is None or settings.is_past_canary:
         return None
     return max(0, settings.canary - results.sent_to(store, job.number))

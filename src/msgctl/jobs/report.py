@@ -183,7 +183,7 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
 
 
 def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:
-    """Return the outcomes in ``only``, and a function that selects its delivery states; None without such states."""
+    """Return the outcomes in ``only``, and a function that selects its delivery states; None if it has none."""
     outcomes = [name for name in only if name in OUTCOMES]
     if not {*only}.intersection(DELIVERIES):
         return outcomes, None

@@ -22,7 +22,7 @@ _SPANISH_DAYS = ("lun", "mar", "mie", "jue", "vie", "sab", "dom")
 _NUMBERS = {name: number for week in (DAYS, _SPANISH_DAYS) for number, name in enumerate(week)}
 _WITHOUT_ACCENTS = str.maketrans("áé", "ae")
 MAX_YEAR = 9000
-"""The last year of --at, so that Python has a date for the next opening of a window."""
+"""The latest year for --at, so that Python has a date for the next opening of a window."""
 MAX_MESSAGES = 1000
 """The highest number of --at-most."""
 COLOMBIA = "America/Bogota"
@@ -64,7 +64,7 @@ class Window:
         return is_inside and not self.is_holiday(moment.date())
 
     def next_open(self, moment: datetime, zone: tzinfo | None) -> datetime | None:
-        """Return the first instant, not before ``moment``, when the window is open in a zone; None within `HORIZON`."""
+        """Return the first time at or after ``moment`` when the window is open in a zone; None if after `HORIZON`."""
         if self.is_open(moment.astimezone(zone)):
             return moment
         # A window opens when it begins, at midnight, or when clocks change. All offsets from UTC, and the times when
@@ -240,7 +240,7 @@ def _hours(text: str) -> tuple[int, int]:
         if start < end <= 24 * 60:
             return start, end
     raise UsageError(
-        f"--window must be a start and a later end, such as 08:00-19:00, or co, not {quote(text)}",
+        f"--window must be co, or a start and a later end such as 08:00-19:00, not {quote(text)}",
         "Write it like --window 08:00-19:00 --days mon-sat, or use --window co.",
     )
 

@@ -354,7 +354,7 @@ class Sender:
             self.stop(why, error or RefusedError("the service refused each of its recipients"))
 
     def _count_wait(self, started: float, error: TurnedAwayError | NotReachedError) -> None:
-        """Let all requests wait, because the service turned one away or was not reached; stop after several waits."""
+        """Let all requests wait: the service turned one away or could not be reached. Stop after several waits."""
         retry_after, why = None, Why.NOT_REACHED
         if isinstance(error, TurnedAwayError):
             retry_after, why = error.retry_after, Why.RATE_LIMITED

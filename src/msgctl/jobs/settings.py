@@ -208,7 +208,7 @@ class Settings:
 
     @classmethod
     def shown(cls, text: str) -> Settings:
-        """Return the settings in JSON of `dump` that are known, to show a job of a newer msgctl, too."""
+        """Return the known settings in the JSON of `dump`, so that a newer msgctl's job can be shown, too."""
         own = json.loads(text)
         return cls(**{field.name: own[field.name] for field in fields(cls) if field.name in own})
 

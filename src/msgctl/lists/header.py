@@ -17,7 +17,7 @@ from msgctl.text import normalized, shorten
 from msgctl.values import quote
 
 MAX_ABOVE = 20
-"""Rows at the beginning of a file in which the header is looked for."""
+"""Rows at the beginning of a file that are searched for the header."""
 
 WORDS = (
     "phone", "phones", "telephone", "telephones", "tel", "mobile", "mobiles", "cell", "cellphone", "cellular", "msisdn",
@@ -151,7 +151,7 @@ class PhoneColumns:
     indexes: tuple[int, ...] = ()
     is_only_a_part: bool = False
     has_several: bool = False
-    doubt: str = "no heading is a word for phones"
+    doubt: str = "no heading looks like a phone column"
 
     @property
     def is_certain(self) -> bool:
@@ -193,7 +193,7 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
     if len(parts) == 1:
         return PhoneColumns((parts[0],), is_only_a_part=True)
     if parts:
-        return PhoneColumns(has_several=True, doubt="several headings have a word for phones")
+        return PhoneColumns(has_several=True, doubt="several headings look like phone columns")
     return PhoneColumns()
 
 
@@ -222,7 +222,7 @@ def with_header(
         raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
     if phone := next(filter(cells.may_be_number, names), None):
         what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
-        raise NoTableError(what, "Add a line with the names of the columns above it, for example: phone,name")
+        raise NoTableError(what, "Above it, add a line with the column names, for example: phone,name")
     for above, row in map(_cleaned, head[:place]):
         if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
             raise NoTableError(  # it may be a person, who would get no message

@@ -53,7 +53,7 @@ def chosen(sheets: Iterator[Sheet], name: str, reading: Reading, note: Callable[
         what = f"None of the visible sheets of {name} has recipients: {_quoted(names)}"
         raise FileError(
             "\n".join([what, *listed]),
-            "One sheet must have a heading for phones, and rows. Otherwise, use --sheet and --phone-column.",
+            "One sheet must have a phone column and rows. Otherwise, use --sheet and --phone-column.",
         )
     if last is None:
         raise FileError(f"{name} has no visible sheet")

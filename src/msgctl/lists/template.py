@@ -182,7 +182,7 @@ class Renderer:
 
 
 def _other_columns(recipients: Recipients) -> list[Template]:
-    """Return a template for each column but the phone column."""
+    """Return a template for each column except the phone column."""
     return [
         Template([Placeholder(index, name)])
         for index, name in enumerate(recipients.columns)

@@ -25,7 +25,7 @@ class Delivery(StrEnum):
 
 @lru_cache(maxsize=256)
 def classify(state: str, added: AddedWords) -> Delivery:
-    """Return the class of a delivery state; an unknown state is on its way."""
+    """Return the class of a delivery state; an unknown state counts as on its way."""
     if added.has("delivered", state):
         return Delivery.DELIVERED
     if added.has("failed", state):
@@ -54,7 +54,7 @@ def reaches(state: str, goal: str, added: AddedWords) -> bool:
 def state_of(message: Object, added: AddedWords) -> str | None:
     """Return the delivery state of a message, or None.
 
-    If another field contradicts a delivery, the state mentions it, and is on its way.
+    If another field contradicts a delivery, the state mentions that field and counts as on its way.
     """
     state = text_to_store(message.get("state"))
     if state is None or classify(state, added) is not Delivery.DELIVERED:

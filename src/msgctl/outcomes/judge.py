@@ -235,7 +235,7 @@ _NEUTRAL_ID = re.compile(r"(?=.{6,64}\Z)(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[
 
 
 def _is_neutral(own_id: Any) -> bool:
-    """Return whether an id contains no word, so that another such id would not change the outcome of its entry."""
+    """Return whether an id contains no word, so that entries that differ only in such ids have the same outcome."""
     if not isinstance(own_id, str) or not _NEUTRAL_ID.fullmatch(own_id):
         return False
     return "bad" not in own_id and "added" not in own_id  # the only known words with the letters of a UUID

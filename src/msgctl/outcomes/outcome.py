@@ -13,7 +13,7 @@ from msgctl.outcomes.words import NO_WORDS, AddedWords, tokenize
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
 ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?", re.ASCII)
-"""A code of 400 to 599, or below 0."""
+"""An error code: 400 to 599, or negative."""
 MIN_SHARED_DIGITS = 7
 """Minimum digits of a number that may lack its country code."""
 

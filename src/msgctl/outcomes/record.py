@@ -18,19 +18,19 @@ from msgctl.text import storable
 Object = Mapping[str, Any]
 
 MAX_ENTRIES = 10
-"""Maximum entries that are kept for each recipient of a request."""
+"""Maximum entries kept for each recipient of a request."""
 MAX_MESSAGES = 1_000
-"""Maximum messages of a delivery state that are kept."""
+"""Maximum messages kept of a delivery state."""
 MAX_LISTED = 20_000
 """Maximum entries of a list, and metrics of click statistics; it would take seconds to print more."""
 MAX_NESTED = 50_000
-"""Maximum values, and characters of texts, in arrays and objects that are kept as fields of a record."""
+"""Maximum values, and characters of texts, in arrays and objects kept as fields of a record."""
 MAX_STORED = 4096
 """Maximum characters of an id, a status or a state, which may be stored with each recipient."""
 MAX_LEVELS = 3
 """Maximum levels of ``data`` or arrays around the record."""
 MAX_QUOTE = 300
-"""Maximum characters of an error that are quoted."""
+"""Maximum characters quoted from an error."""
 MIN_PHONE_KEY = 7
 """Minimum characters of a key that is a phone number."""
 RESULTS = ("status", "verified", "valid")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 MAX_TEXT = 4_000
-"""Maximum characters of a text that are read; the rest of a longer text counts as an unknown word."""
+"""Maximum characters read of a text; the rest of a longer text counts as an unknown word."""
 
 
 def _stem(word: str) -> str:
@@ -150,7 +150,7 @@ class Text(NamedTuple):
     negated: tuple[str, ...]
 
     def is_all(self, needed: WordList, *others: WordList, numbers: frozenset[str] = frozenset()) -> bool:
-        """Return whether the text has a word of ``needed``, and only words of the lists and numbers."""
+        """Return whether the text has a word in ``needed``, and all its words are in the lists or in ``numbers``."""
         lists = (needed, FILLER, *others)
         return needed.among(self.words) and all(
             word in numbers or any(word in word_list for word_list in lists) for word in self.words

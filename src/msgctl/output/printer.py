@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 MAX_WRITTEN = 65_536
-"""Characters that are written at once: a terminal's stream flushes each line."""
+"""Characters written at once: a terminal's stream flushes each line."""
 PIPE_WIDTH = 100
 """The width of a table in a pipe."""
 UNFOLDED = 10_000

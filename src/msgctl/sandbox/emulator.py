@@ -40,7 +40,7 @@ Network = IPv4Network | IPv6Network
 ORIGIN = "https://sandbox.invalid"
 MAX_REQUESTS = 200
 MAX_KEPT = 8000
-"""Maximum characters of a request's path, query and body that are stored for the inbox page."""
+"""Maximum characters of a request's path, query and body stored for the inbox page."""
 
 _BY_PATH: Mapping[str, Operation] = {BASE_PATH + operation.path: operation for operation in OPERATIONS}
 

@@ -27,7 +27,7 @@ from msgctl.sandbox.protocol import (
 from msgctl.text import shorten
 
 MAX_HEADERS = 64 * 1024
-"""Maximum bytes of the request line and the headers, without the last read."""
+"""Maximum bytes of the request line and the headers, not counting the last read."""
 
 GARBAGE = b"\x00\xff\x00garbage\r\n\r\n\x1b[2J\xfe" * 8
 
@@ -38,7 +38,7 @@ HEADER_SECONDS = 10.0
 """Maximum seconds for reading the headers of a request."""
 
 PIECE = 64 * 1024
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 MAX_DRAINED = 8 * MAX_BODY
 """Bytes of a too large request that are read and discarded, so that the client can read the response."""

@@ -60,7 +60,7 @@ class Database(ABC):
     """A connection, for one thread at a time. Statements outside of a `transaction` are committed at once.
 
     ``place`` is the file or the database in messages, without a password. Every method raises StoreNotReachedError if
-    the database is not reached within the time limit, and ConfigurationError if it cannot be used.
+    the database cannot be reached within the time limit, and ConfigurationError if it cannot be used.
     """
 
     place: str

@@ -62,7 +62,7 @@ class Job:
     is_running: bool = False
 
     def settle(self, *, is_running: bool) -> None:
-        """Set whether the owner is alive, and the state that it was asked to end in if it died first."""
+        """Set whether the owner is alive; if it died, set the state that it was asked to end in."""
         self.is_running = is_running
         if self.stopping and not is_running:
             self.state = self.stopping

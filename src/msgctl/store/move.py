@@ -34,7 +34,7 @@ TABLES = {
 }
 """The tables in the order in which they are copied, with their primary keys. Each store keeps its own `meta`."""
 PAGE = 5000
-"""Maximum rows that are copied in one transaction."""
+"""Maximum rows copied in one transaction."""
 
 
 class Contents(NamedTuple):

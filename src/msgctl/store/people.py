@@ -109,7 +109,7 @@ def repeats(store: Store, account: str, phones: Collection[str], *, besides: int
 
 
 def messages_since(store: Store, account: str, phones: Collection[str], since: int) -> dict[str, int]:
-    """Return how many messages each of ``phones`` got from an account since a time, if they count for --at-most."""
+    """Return how many messages each of ``phones`` got from an account since a time, if they count towards --at-most."""
     numbers: dict[str, int] = {}
     for some in chunks(phones):
         numbers |= store.db.rows(

@@ -420,7 +420,7 @@ class PostgreSQL(Database):
             if _TOO_MANY.search(text):
                 fix = _MORE_CONNECTIONS
             fix = fix or "Check its address and that it is running."
-            return StoreNotReachedError(f"The store {self.place} was not reached: {text}", fix)
+            return StoreNotReachedError(f"The store {self.place} could not be reached: {text}", fix)
         if error.diag.table_name == "pg_namespace" or isinstance(error, psycopg.errors.DuplicateSchema):
             return unusable(f"Another role has just created the schema msgctl in the store {self.place}", "Try again.")
         if state.startswith(_DAMAGE):

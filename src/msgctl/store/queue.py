@@ -14,11 +14,11 @@ from msgctl.store.results import undo_resend
 from msgctl.store.store import Store, boot_time
 
 MAX_PAGE = 1000
-"""Maximum recipients that are read together."""
+"""Maximum recipients read together."""
 MAX_LEFT_OUT = 2000
 """People whom a transaction leaves out before it ends, so that other processes get their turn."""
 CONTENTS_TOGETHER = 100
-"""Messages that are read together; each has up to 64 KiB."""
+"""Messages read together; each has up to 64 KiB."""
 OPTED_OUT = "opted out"
 REPEATED = "got the same message in the last 12 hours"
 

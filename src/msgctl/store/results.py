@@ -325,7 +325,7 @@ def state_counts(store: Store, job: int) -> dict[str | None, int]:
 
 
 def without_id(store: Store, job: int) -> int:
-    """Count the accepted messages of a job that have no ID, so that no state of theirs can be polled."""
+    """Count the accepted messages of a job that have no ID, so their states cannot be polled."""
     query = f"SELECT count(*) FROM result WHERE job = ? AND outcome = 'accepted' AND id IS NULL AND {NEWEST}"
     return int(store.db.value(query, (job,)))
 

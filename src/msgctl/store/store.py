@@ -16,7 +16,7 @@ from msgctl.store.database import Database, Row, unusable
 KEEP = 90 * 86_400_000
 """Milliseconds that keys, names and digests are kept, even after everything else is removed."""
 SLICE = 1000
-"""Maximum rows that are deleted in one transaction, so that other processes can write in between."""
+"""Maximum rows deleted in one transaction, so that other processes can write in between."""
 PAUSE = 0.004
 """Seconds between two transactions of an import, a removal, or a job that leaves out many people."""
 CLOCK_INTERVAL = 300.0
@@ -36,7 +36,7 @@ class ServerClock:
         self.read()
 
     def read(self) -> None:
-        """Ask the server."""
+        """Read the server's clock."""
         before = boot_time()
         milliseconds = self._db.time() or 0
         self.read_at = boot_time()
@@ -128,8 +128,8 @@ def open_store(
 
     Without ``creates``, raise MissingStoreError if a database has no store; a file must exist.
     ``clock`` replaces the clock of the store. A store that was moved to another one, or whose move has not ended, is
-    only opened with ``is_moving``. Raises StoreNotReachedError if the store is not reached within ``timeout`` seconds,
-    and ConfigurationError.
+    only opened with ``is_moving``. Raises StoreNotReachedError if the store cannot be reached within ``timeout``
+    seconds, and ConfigurationError.
     """
     if isinstance(location, str) and is_store_url(location):
         from msgctl.store.postgresql import PostgreSQL

@@ -38,7 +38,7 @@ MaxSegments = Annotated[int, number_option("--max-segments", "Maximum segments o
 def read_message(context: Context, text: str | None, path: str | None, typed: str) -> str:
     """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
 
-    A file's final line ends are removed, as in the shell's ``$(…)``.
+    Trailing newlines of a file are removed, as in the shell's ``$(…)``.
     """
     if text is not None and path is not None:
         option = "--message" if typed.startswith("-m ") else typed

@@ -74,7 +74,7 @@ class Country(OptionGroup):
     country_code: CountryCode = None
     no_number_check = False
     unchecked = ""
-    """The option that sends without a check; empty for commands that do not send."""
+    """The option that skips the number check; empty for commands that do not send."""
 
     def known(self, context: Context) -> str | None:
         """Return the country of national numbers from the option, MSGCTL_COUNTRY_CODE or the profile, if any.

@@ -83,7 +83,7 @@ class Bulk:
         self._cells = self.numbers.cells(self.context, sms=self.operation.channel == "sms")
 
     def run(self) -> Result:
-        """Create the job, show its summary, ask, send it, and return the job as ``job show`` does."""
+        """Create the job, show its summary, ask for confirmation, send it, and return the job as ``job show`` does."""
         context, settings, rules = self.context, self._settings, self.rules
         if rules.save is not None and (rules.test_to is not None or not context.options.dry_run):
             raise UsageError(
@@ -261,7 +261,7 @@ class Bulk:
             )
 
     def _send_test(self, phone: str) -> Result:
-        """Send the message of the first row to a phone as a single send. It does not count for repeats."""
+        """Send the message of the first row to a phone as a single send. It never makes a later message a repeat."""
         context, operation = self.context, self.operation
         to = self.numbers.digits_of(context, phone, sms=operation.channel == "sms")
         message = None

@@ -77,7 +77,7 @@ def _its_jobs_not_sent(error: MsgctlError) -> MsgctlError:
 def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context]:
     """Yield a context for each store of this machine: the store of this run, and the stores of other profiles.
 
-    Add the error of a profile that has a store and cannot be used: its jobs would not be sent.
+    If a profile with a store cannot be used, add the error to ``failures``: its jobs are not sent.
     """
     known = {str(context.store_place)}
     yield context
@@ -160,6 +160,6 @@ def _print(context: Context, job: Job) -> None:
 
 
 def _lock(context: Context) -> Path:
-    """Return the lock file of run-due on this machine. It is beside the store, in any directory."""
+    """Return the lock file of run-due on this machine. It is beside a store file, or else in the state directory."""
     place = context.store_place
     return place.with_name("run-due.lock") if isinstance(place, Path) else files.state_path("run-due.lock")

@@ -20,7 +20,7 @@ from msgctl.store.results import Sent
 from msgctl.text import plural, shorten, some_of
 
 READ_AHEAD = 10_000
-"""Recipients that are read at a time, to check those who share an ID together."""
+"""Recipients that are read at a time, so that those with the same ID are checked together."""
 INTERVAL = 10.0
 """Seconds between two polls with --follow."""
 MAX_FOLLOW = 3600.0
@@ -142,7 +142,7 @@ class JobStates:
             yield message
 
     def error(self, hint: str, *, follow: bool) -> MsgctlError | None:
-        """Return the error for states that could not be read, or are not the goal; None without such states."""
+        """Return the error for states that could not be read, or are not the goal; None if there are none."""
         first = self._first_error
         unread = f"{plural(self.failed, 'delivery state')} could not be checked. The first"
         if first and not (follow and first.retryable):

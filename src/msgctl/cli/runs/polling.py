@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LAST_CHECK = 1.0
 """Seconds that the last check may take after the deadline."""
 TOGETHER = 100
-"""Maximum messages that are checked together; their states are then stored together."""
+"""Maximum messages checked together; their states are then stored together."""
 
 
 class Goal(NamedTuple):

@@ -87,7 +87,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
 
 
 def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
-    """Return the job and the ending of a run that lost the store. The job is paused, because its owner ends."""
+    """Return the job and the ending of a run that lost the store. The job is paused, because its owner exits."""
     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
     job, how = sender.job, Ending.of(why, error)
     job.is_running, job.state = False, ending.state_after(job, how)
@@ -222,7 +222,7 @@ def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, re
 
 
 def progress_bar(context: Context) -> JobProgress | None:
-    """Return a bar for standard error; None if that is not a terminal, or a simple one."""
+    """Return a progress bar; None if notes are hidden, or if standard error is not a terminal or is a dumb one."""
     is_dumb = context.environ.get("TERM", "") in ("", "dumb", "unknown")
     if is_dumb or not (context.shows_notes and context.stderr.isatty()):
         return None

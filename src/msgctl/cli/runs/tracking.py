@@ -21,7 +21,7 @@ INTERVAL = 2.0
 
 
 def messages_of(sent: Iterable[tuple[str | None, str | None]]) -> list[Tracked]:
-    """Return the messages that have an ID, each with its recipients. ``sent`` are their IDs and phones."""
+    """Return the messages that have an ID, each with its recipients. ``sent`` contains their IDs and phones."""
     phones: dict[str, list[str]] = {}
     for message_id, phone in sent:
         if message_id:

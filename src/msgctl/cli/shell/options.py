@@ -54,7 +54,7 @@ def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Va
 
 
 class Choice:
-    """A parser that accepts one of some choices in any case. `commands --json` lists the ``choices``."""
+    """A parser that accepts one of several choices, in upper or lower case. `commands --json` lists the ``choices``."""
 
     def __init__(self, choices: Sequence[str], what: str) -> None:
         self.choices = tuple(choices)

@@ -103,7 +103,7 @@ class _WithGlobalOptions:
 
 
 def _write_help(page: Any, ctx: Any, formatter: Any) -> None:
-    """Write Typer's help of a page, a command or group."""
+    """Write Typer's help for a page, a command or a group."""
     base: Any = super(_WithGlobalOptions, page)
     base.format_help(ctx, formatter)
 
