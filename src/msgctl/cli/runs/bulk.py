@@ -276,7 +276,13 @@ class Bulk:
         request = request._replace(people=[to])
         if context.options.dry_run:
             return dry_run(context, request)
-        return perform(context, request, channel=operation.channel, may_repeat=True)
+        try:
+            return perform(context, request, channel=operation.channel, may_repeat=True)
+        except UsageError as error:
+            if error.reason == "opted_out":  # bulk commands have no --ignore-optout
+                fix = f"msgctl optout remove {to} --channel {operation.channel} --no-number-check"
+                raise error.replaced(hint=f"Choose another number for --test-to, or run: {fix}") from None
+            raise
 
     # --- before the job is sent
 
