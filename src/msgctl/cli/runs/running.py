@@ -52,6 +52,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     context.job = job.id
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
+    excluded_before = job.excluded if job.begun else 0
     owned = owners.take(context.store, job.number, state=state)
     is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
@@ -82,7 +83,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     error = None
     if not (is_resent and job.requests == earlier_requests):
         error = ending.error_of(job, how)
-    _note_end(context, job, how)
+    _note_end(context, job, how, left_out=job.excluded - excluded_before)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
 
@@ -117,15 +118,15 @@ def _note_resend(context: Context, before: Counter[str], after: Counter[str]) ->
         context.note("No recipients were left to resend to.")
 
 
-def _note_end(context: Context, job: Job, how: Ending) -> None:
-    """Report why a job has paused or is scheduled, and the recipients that it left out."""
+def _note_end(context: Context, job: Job, how: Ending, *, left_out: int) -> None:
+    """Report why a job has paused or is scheduled, and how many recipients this run has left out."""
     if how.why is Why.CANARY:
         context.note(f"Paused after {plural(job.sendable - job.pending, 'recipient')}, because of --canary.")
     if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
         _note_due(context, job)
-    if job.excluded and not job.pending:
+    if left_out and not job.pending:
         report_command = f"msgctl job report {job.typed} --only excluded"
-        context.note(f"Left out {plural(job.excluded, 'recipient')}: {report_command}")
+        context.note(f"Left out {plural(left_out, 'recipient')}: {report_command}")
 
 
 def result(
