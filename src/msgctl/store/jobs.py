@@ -184,7 +184,7 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
         return None
     job = _job(store, row)
     if digest is not None and job.digest != digest:
-        hint = "Choose another name for this job."
+        hint = "Choose another --name for this job."
         if (job.accepted or job.unknown) and job.removed is None:
             report = f"msgctl job report {job.typed} --only accepted,unknown --save sent.csv"
             hint += f" To leave out the people who may have its message, add --exclude sent.csv, after: {report}"

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,7 +21,7 @@ from msgctl.cli.runs import running
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
@@ -105,7 +105,7 @@ class Bulk:
             importer, faults = self._import(number)
             job = None
             if rules.name is not None and not context.options.dry_run:
-                job = jobs.named(store, account, rules.name, importer.digest)
+                job = self._named(rules.name, importer.digest)
             if job is None:
                 for note in self._exclude_notes:
                     context.note(note)
@@ -120,6 +120,31 @@ class Bulk:
                     return self._begin(job)
             self._check_exclude(number, job)
         return self._earlier(job)
+
+    def _named(self, name: str, digest: bytes) -> Job | None:
+        """Return the earlier job with a name. Raises UsageError if it is another job."""
+        context = self.context
+        store, account = context.store, context.profile.account
+        try:
+            return jobs.named(store, account, name, digest)
+        except UsageError as error:
+            with suppress(ConditionError):  # it was removed
+                job = jobs.named(store, account, name)
+                if job is not None and job.shown_state not in ENDED:
+                    raise error.replaced(hint=f"{self._still_sends(job)}\n{error.hint}") from None
+            raise
+
+    def _still_sends(self, job: Job) -> str:
+        """Return the hint about an earlier job that has not ended."""
+        state, verb = job.shown_state, "will"
+        if state == "scheduled":
+            state = f"scheduled for {self.context.time_in_words((job.due or 0) / 1000)}"
+        elif state == "paused":
+            verb = "can"
+        return (
+            f'The job "{job.reference}" is {state}, and {verb} still send the other message.\n'
+            f"To prevent this, cancel it first: msgctl job cancel {job.typed}"
+        )
 
     @property
     def _lists_rows(self) -> bool:
@@ -432,4 +457,6 @@ class Bulk:
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and wanted is not None:
                 note += f" To change it: msgctl job resume {job.typed} {option.name} {wanted}"
+            elif name == "at" and job.state == "scheduled" and not job.requests:
+                note += f" To change the time, choose another --name after: msgctl job cancel {job.typed}"
             self.context.note(note)
