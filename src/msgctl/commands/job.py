@@ -117,10 +117,10 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
-        question = f"Send {_pending(context, job, settings)} now?"
+        question = f"Send {_pending(context, job, settings)} now?{_pause(context, job, settings)}"
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
-    elif job.pending:
-        context.note(f"Sending {_pending(context, job, settings)}.")
+    elif _can_send(context, job, settings):
+        context.note(f"Sending {_pending(context, job, settings)}.{_pause(context, job, settings)}")
     if settings != before:
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
@@ -130,14 +130,24 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 
 def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -> None:
     """Print what a resume would send. Warn if the limit of credits allows no message."""
+    budget = budget_of(context.store, settings, job)
+    if budget is not None and job.pending and not _can_send(context, job, settings):
+        context.warn(
+            f"The job would send no messages. {budget.reached().what}: "
+            "raise the limit with --max-credits N, the new total."
+        )
+        return
     when = ""
     if not is_open:
         when = " when its window opens"
-    context.note(f"The job would send {_pending(context, job, settings)}{when}.")
+    context.note(f"The job would send {_pending(context, job, settings)}{when}.{_pause(context, job, settings)}")
+
+
+def _can_send(context: Context, job: Job, settings: Settings) -> bool:
+    """Return whether the job has a pending message that its limit of credits allows."""
     budget = budget_of(context.store, settings, job)
     least = recipients.pending_cost(context.store, job.number).least
-    if budget is not None and job.pending and budget.allows(1, least) == 0:
-        context.warn(f"{budget.reached().what}: raise the limit with --max-credits N, the new total.")
+    return job.pending > 0 and (budget is None or budget.allows(1, least) != 0)
 
 
 def _pending(context: Context, job: Job, settings: Settings) -> str:
@@ -147,12 +157,25 @@ def _pending(context: Context, job: Job, settings: Settings) -> str:
     return f"{plural(job.pending, 'pending message')}{cost}"
 
 
+def _pause(context: Context, job: Job, settings: Settings) -> str:
+    """Return a sentence about a canary that has recipients left: `` The job pauses after 2 recipients.``"""
+    canary = canary_left(context.store, settings, job)
+    if not canary or canary >= job.pending:
+        return ""
+    return f" The job pauses after {plural(canary, 'recipient')}."
+
+
 def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
-    """Return the estimate for a question: `` for about 2 credits (20 of 22 used)``."""
+    """Return the estimate for a question: `` for about 2 credits (20 of 22 used)``.
+
+    If the limit does not cover all segments: ``, up to the limit of 22 credits (20 used)``.
+    """
     cost = f" for about {plural(segments, 'credit')}"
-    if budget is None:
+    if budget is None or settings.max_credits is None:
         return cost
-    return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
+    if budget.covers(segments):
+        return f"{cost} ({budget.used:,} of {settings.max_credits:,} used)"
+    return f", up to the limit of {plural(settings.max_credits, 'credit')} ({budget.used:,} used)"
 
 
 @command(

@@ -104,6 +104,10 @@ class Budget:
             number = min(number, 1)
         return number if number or not self._in_flight else None
 
+    def covers(self, segments: int) -> bool:
+        """Return whether this many more segments fit, at the highest price so far."""
+        return self._spent + (self._unknown + segments) * self._price <= self._max
+
     @property
     def used(self) -> int:
         """The credits that the job has used, rounded up."""

@@ -52,6 +52,18 @@ class Plan:
         return self.tally.messages + sum(self.tally.numbers_left_out.values())
 
     @property
+    def is_limited(self) -> bool:
+        """Whether the job will probably pause at --max-credits before all messages are sent."""
+        limit = self.settings.max_credits
+        return limit is not None and limit < self.tally.credits
+
+    @property
+    def needed(self) -> int:
+        """The estimated credits, at most --max-credits."""
+        limit = self.settings.max_credits
+        return self.tally.credits if limit is None else min(self.tally.credits, limit)
+
+    @property
     def columns(self) -> list[str]:
         """The columns of a table, without empty values that are optional."""
         document = self.document()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
     from msgctl.jobs.report import Summary
     from msgctl.jobs.settings import Settings
-    from msgctl.jobs.tally import Tally
     from msgctl.store.recipients import FileRow
 
 OUTCOMES = ("accepted", "refused", "unknown", "pending")
@@ -134,7 +133,7 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
     yield Flow(about, " · ")
     yield Text("")
     recipients = _recipients(tally.messages, tally.numbers_left_out, tally.excluded, settings.blank)
-    pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(tally, plan.balance))]
+    pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(plan))]
     if settings.performs.channel == "sms" and tally.credits:
         advice = ""
         if plan.gsm7_saves:
@@ -203,18 +202,21 @@ def _recipients(sent_to: int, numbers: Mapping[str, int], exclusions: Counter[st
     return Text.assemble(f"{sent_to:,} of {sent_to + total:,}", (f"   {total:,} left out: {reasons}", "dim"))
 
 
-def _cost(tally: Tally, balance: int | float | None) -> Text:
-    needed = tally.credits
+def _cost(plan: Plan) -> Text:
+    needed, balance, countries = plan.needed, plan.balance, plan.tally.countries
     if balance is None:
         details = [("  balance not checked", "dim")]
     elif balance < needed:
         details = [(f" of {balance:,}", ""), ("  not enough", "red")]
     else:
         details = [(f" of {balance:,}", ""), (f"  {balance - needed:,} left afterwards", "dim")]
-    if tally.countries:
-        countries = ", ".join(f"{name} {count:,}" for name, count in tally.countries.most_common())
-        details.append((f"   {countries}", "dim"))
-    return Text.assemble((f"about {needed:,}", "bold"), *details)
+    estimate, scope = "about", ""
+    if plan.is_limited:
+        estimate, scope = "up to", "all messages: "
+    if countries:
+        shares = ", ".join(f"{name} {count:,}" for name, count in countries.most_common())
+        details.append((f"   {scope}{shares}", "dim"))
+    return Text.assemble((f"{estimate} {needed:,}", "bold"), *details)
 
 
 def _most_expensive(row: FileRow) -> Text:

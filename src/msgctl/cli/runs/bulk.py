@@ -359,12 +359,20 @@ class Bulk:
 
     def _ask(self, plan: Plan) -> None:
         tally, balance = plan.tally, plan.balance
-        cost = f" for about {plural(tally.credits, 'credit')}" if tally.credits else ""
-        question = f"Send {plural(tally.messages, 'message')}{cost}?"
+        cost = ""
+        if plan.is_limited:
+            cost = f", up to the limit of {plural(plan.needed, 'credit')}"
+        elif tally.credits:
+            cost = f" for about {plural(tally.credits, 'credit')}"
+        pause = ""
+        if self._settings.canary is not None and self._settings.canary < tally.messages:
+            pause = f" The job pauses after {plural(self._settings.canary, 'recipient')}."
+        question = f"Send {plural(tally.messages, 'message')}{cost}?{pause}"
         if self._due is not None:
             when = self.context.time_in_words(self._due)
-            question = f"Schedule {plural(tally.messages, 'message')} for {when}{',' if cost else ''}{cost}?"
-        if balance is not None and balance < tally.credits:
+            comma = "," if cost.startswith(" ") else ""
+            question = f"Schedule {plural(tally.messages, 'message')} for {when}{comma}{cost}?{pause}"
+        if balance is not None and balance < plan.needed:
             question = f"You have {plural(balance, 'credit')}. {question}"
         prompts.confirm(self.context, question, "nothing was sent")
 
@@ -395,10 +403,10 @@ class Bulk:
             )
         if (
             plan.balance is not None
-            and plan.balance < tally.credits
+            and plan.balance < plan.needed
             and (context.options.quiet or context.options.dry_run)
         ):
-            context.warn(f"about {plural(tally.credits, 'credit')} needed, {plan.balance:,} left")
+            context.warn(f"about {plural(plan.needed, 'credit')} needed, {plan.balance:,} left")
 
     def _balance(self) -> int | float | None:
         """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
