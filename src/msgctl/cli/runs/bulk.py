@@ -197,13 +197,16 @@ class Bulk:
         now = self.context.store.clock()
         if self._begins is None or self._begins > now:
             return
-        zone, profile = values.zone_of(self._settings.zone), self.context.profile
-        at, local = (datetime.fromtimestamp(seconds, UTC).astimezone(zone) for seconds in (self._begins, now))
-        name = self._settings.zone or local.tzname()
+        profile = self.context.profile
         hint = "Leave out --at to send now."
         if self._settings.zone is None and profile.by and not profile.is_sandbox:
             hint += f"\nFor times in another zone: msgctl profile set {profile.name} --timezone ZONE"
-        raise UsageError(f"--at {at:%Y-%m-%d %H:%M} {name} is in the past (it is {local:%Y-%m-%d %H:%M} {name})", hint)
+        raise UsageError(f"--at {self._local(self._begins)} is in the past (it is {self._local(now)})", hint)
+
+    def _local(self, seconds: float) -> str:
+        """Return a time in seconds since 1970 in the job's time zone: ``2026-12-01 09:00 America/Bogota``."""
+        local = datetime.fromtimestamp(seconds, UTC).astimezone(values.zone_of(self._settings.zone))
+        return f"{local:%Y-%m-%d %H:%M} {self._settings.zone or local.tzname()}"
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Recipients, Renderer]]:
@@ -395,6 +398,8 @@ class Bulk:
             context.note(rows_left_out(plan.settings.blank, "blank", name_of(self.source.file)))
         if importer.left_out:
             context.note(note_of_left_out([*importer.left_out]))
+        if self._begins is not None and self._begins != self._due:
+            context.note(f"The window is closed at --at {self._local(self._begins)}: the job waits until it opens.")
         repeats = tally.excluded["repeats"]
         if repeats and tally.messages:
             context.warn(
