@@ -22,6 +22,8 @@ _LITERAL_BRACES = "Write {{ and }} for braces in the text."
 _END_OF_WORD = re.compile(r"[\s{}|,.;:!?]")
 _FOREIGN = re.compile(r"\[([^][{}]+)\]|<<?([^<>{}]+)>>?|«([^«»{}]+)»|%([^%{}]+)%")
 """A placeholder as mail merges write it: ``[name]``, ``<<name>>``, ``«name»`` or ``%name%``."""
+_DOUBLE = re.compile(r"(?<!\{)\{\{(\s*[^{}\s]+\s*)\}\}(?!\})")
+"""A word in double braces, as other programs write a placeholder. ``{{{name}}}`` is a placeholder in braces."""
 
 Parameters = Mapping[str, str | list[str]]
 """Request parameters that come from a row, by wire name."""
@@ -141,8 +143,12 @@ class Renderer:
                 self._templates[name] = parsed or _other_columns(recipients)
         self.not_filled: dict[str, str] = {}
         """Placeholders of other programs, which stay as they are, each with its column."""
+        self.in_braces: list[str] = []
+        """Words in double braces that are not columns."""
         for template in templates.values():
-            self.not_filled |= _foreign("".join(template), columns)
+            text = "".join(template)
+            self.not_filled |= _foreign(text, columns)
+            self.in_braces += _DOUBLE.findall(text)
         self.would_save = False
         """Whether a message would need fewer segments with ``gsm7``."""
         self._constant: Message | None = None

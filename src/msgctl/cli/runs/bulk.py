@@ -241,6 +241,11 @@ class Bulk:
                 f"{shorten(placeholder, 40)} in the message is not a placeholder: everybody would get it as it is. "
                 f"For the value in the row, write {{{shorten(name, 40)}}}."
             )
+        for word in dict.fromkeys(map(shorten, renderer.in_braces)):
+            context.warn(
+                f"{{{{{word}}}}} in the message is not a placeholder: everybody would get {{{word}}}. "
+                "For the value in the row, write the name of a column in single braces."
+            )
         self._gsm7_saves = renderer.would_save
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
