@@ -44,7 +44,7 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
     except KeyboardInterrupt:
         raise Interrupted("Interrupted", consequence=otherwise) from None
     if normalized(answer.strip().casefold()) not in YES:
-        raise Cancelled("Cancelled", consequence=otherwise)
+        raise Cancelled("Not confirmed", consequence=otherwise)
 
 
 def delete_sent(context: Context, numbers: Sequence[int], question: str, done: str) -> None:
@@ -73,7 +73,7 @@ def ask(context: Context, prompt: str) -> str:
     line = context.stdin.buffer.readline(MAX_LINE).decode("utf-8", "surrogateescape")
     if not line:
         context.stderr.write("\n")
-        raise Cancelled("Cancelled", consequence="nothing was done")
+        raise Cancelled("No answer", consequence="nothing was done")
     return line
 
 
@@ -105,7 +105,7 @@ def _ask_key() -> str:
             warnings.simplefilter("error", getpass.GetPassWarning)
             return getpass.getpass("Key: ")
     except EOFError:
-        raise Cancelled("Cancelled", consequence="nothing was saved") from None
+        raise Cancelled("No key", consequence="nothing was saved") from None
     except UnicodeDecodeError:
         raise UsageError("The key is not UTF-8 text", profiles.KEY_HINT) from None
     except getpass.GetPassWarning:
