@@ -59,7 +59,8 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     context.note_sandbox()
     wanted = country.digits_of_all(context, phone)
     _, new = people.add_optouts(context.store, [(number, channel) for number in wanted])
-    context.note(f"Opted out: {some_of([with_country(number) for number in wanted])}.")
+    of_channel = "" if channel == "all" else f" of {CHANNELS[channel]}"
+    context.note(f"Opted out{of_channel}: {some_of([with_country(number) for number in wanted])}.")
     _note_added(context, len(wanted), new)
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
