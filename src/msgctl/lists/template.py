@@ -30,11 +30,12 @@ Parameters = Mapping[str, str | list[str]]
 
 
 class Placeholder(NamedTuple):
-    """A column, and the text for an empty cell of it."""
+    """A column, and the text for an empty cell of it. It is not ``is_typed`` if the message is all columns."""
 
     column: int
     name: str
     fallback: str | None = None
+    is_typed: bool = True
 
     def fill(self, row: Recipient) -> str:
         """Return the text of the cell in a row, without spaces around it.
@@ -52,7 +53,10 @@ class Placeholder(NamedTuple):
             raise UsageError(f'column "{name}" contains an object or a list, not text')
         if text:
             raise UsageError(f'column "{name}" has the error value {text}')
-        raise UsageError(f'column "{name}" is empty; write {{{name}|text}} for a default')
+        use = f"write {{{name}|text}} for a default"
+        if not self.is_typed:
+            use = f"fill the cell, or give the VALUEs of the template, such as '{{{name}|text}}' for a default"
+        raise UsageError(f'column "{name}" is empty; {use}')
 
 
 class Template(tuple[str | Placeholder, ...]):
@@ -190,7 +194,7 @@ class Renderer:
 def _other_columns(recipients: Recipients) -> list[Template]:
     """Return a template for each column except the phone column."""
     return [
-        Template([Placeholder(index, name)])
+        Template([Placeholder(index, name, is_typed=False)])
         for index, name in enumerate(recipients.columns)
         if name and name != recipients.source.column
     ]
