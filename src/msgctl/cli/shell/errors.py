@@ -160,6 +160,8 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
         hint = f"{ctx.command_path} takes {' '.join(names) or 'no arguments'}."
         if "--key-stdin" in _options(ctx.command):  # the argument may be a key
             return "Unexpected argument", hint
+        if "--code" in _options(ctx.command):
+            hint += f" Write the code as --code {shlex.quote(extra[1])}."
         if any(name.startswith("--message") for name in _options(ctx.command)):
             hint += " Write a message of several words in quotes."
         return f"Unexpected argument {quote(extra[1])}", hint
