@@ -51,10 +51,11 @@ def chosen(sheets: Iterator[Sheet], name: str, reading: Reading, note: Callable[
     if len(names) > 1 and reading.sheet is None:
         listed = [line for table in unsure for line in table.listed_phones()]
         what = f"None of the visible sheets of {name} has recipients: {_quoted(names)}"
-        raise FileError(
-            "\n".join([what, *listed]),
-            "One sheet must have a phone column and rows. Otherwise, use --sheet and --phone-column.",
-        )
+        use = "use --sheet and --phone-column"
+        if reading.skip_hidden is None:
+            use = "save the sheet with the people as a file, and use --phone-column"
+        hint = f"One sheet must have a phone column and rows. Otherwise, {use}."
+        raise FileError("\n".join([what, *listed]), hint)
     if last is None:
         raise FileError(f"{name} has no visible sheet")
     if isinstance(last, FileError):
@@ -79,6 +80,8 @@ def _refuse_hidden(sheet: Sheet, name: str, reading: Reading, note: Callable[[st
     hint = "Show hidden rows in Excel, or leave them out with --skip-hidden."
     if reading.skip_hidden is None:
         hint = "Show hidden rows in Excel: without them, a person would get the message."
+    elif reading.leaves_out:
+        hint = "Show hidden rows in Excel. With --skip-hidden, these people are left out, and would get messages."
     raise FileError(f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint)
 
 
@@ -96,7 +99,10 @@ def _rows(
                     names.append(sheet.name)
     if len(names) > 1:
         what = f"{len(names)} visible sheets of {name} have recipients: {_quoted(names)}"
-        raise FileError(what, f"Choose one of them, for example: --sheet {shlex.quote(names[0])}")
+        hint = f"Choose one of them, for example: --sheet {shlex.quote(names[0])}"
+        if reading.skip_hidden is None:
+            hint = "Save the sheets with people to leave out as files, and add --exclude for each file."
+        raise FileError(what, hint)
     table.check()
 
 
