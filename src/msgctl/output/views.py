@@ -306,15 +306,15 @@ def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
     counts = {"bad": 0, "warn": 0, "ok": 0}
     for document in documents:
         kind = kind_of(document["status"]) or "ok"
-        name, finding, fix = (cell(document.get(field)) for field in ("check", "found", "fix"))
+        name, finding = cell(document["check"]), cell(document["found"])
         if kind == "off":
             skipped.setdefault(finding, []).append(name)
             continue
         counts[kind] += 1
         yield signed(kind, FieldList([(f"{name:11}", Text(finding))]))
-        if fix:
+        for fix in (document["fix"] or "").splitlines():
             # Lines are broken after a sentence or a colon, so that a command stays on one line.
-            sentences = [*map(Text, re.split(r"(?<=[.:]) ", fix))]
+            sentences = [*map(Text, re.split(r"(?<=[.:]) ", cell(fix)))]
             sentences[0] = Text.assemble(("→ ", kind), sentences[0])
             yield Padding(Flow(sentences, " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
