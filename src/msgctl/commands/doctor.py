@@ -168,7 +168,8 @@ def check_jobs(machine: Machine) -> Finding | None:
     names = ", ".join(job.reference for job in paused[:MAX_NAMES])
     pending = plural(sum(job.pending for job in paused), "pending recipient")
     found = f"{plural(len(paused), 'paused job')} with {pending}: {names}"
-    return Finding(found, "warning", machine.context.for_profile(resume_hint(paused[0])))
+    fixes = [machine.context.for_profile(resume_hint(job)) for job in paused[:MAX_NAMES]]
+    return Finding(found, "warning", "\n".join(fixes))
 
 
 def check_run_due(machine: Machine) -> Finding | None:
@@ -183,7 +184,7 @@ def check_run_due(machine: Machine) -> Finding | None:
     if not overdue:
         return None
     failure = jobs.failure_of_run_due(machine.store)
-    if failure is not None and failure.time >= min(job.due or 0 for job in overdue):
+    if failure and any(job.number == failure.job and (job.due or 0) <= failure.time for job in overdue):
         return Finding(f"{_overdue(overdue)}: `msgctl job run-due` fails: {failure.error}", "failed", failure.hint)
     late = [job for job in overdue if (job.due or now) < now - MAX_DELAY]
     them = "it" if len(late or overdue) == 1 else "them"

@@ -265,22 +265,34 @@ def last(store: Store) -> Job | None:
 
 
 class DueFailure(NamedTuple):
-    """The error of the last `job run-due` that could not send a job; ``time`` is in milliseconds since 1970."""
+    """The error of the last `job run-due` that could not send a job; ``time`` is in milliseconds since 1970.
+
+    ``job`` is the number of the job; 0 if an earlier version stored the error.
+    """
 
     time: int
     error: str
     hint: str | None
+    job: int = 0
 
 
-def note_failure(store: Store, error: MsgctlError) -> None:
-    """Store the error of `job run-due`, so that `doctor` reports it: cron's mail may be lost."""
-    failure = json.dumps(DueFailure(store.now(), error.message, error.hint))
+def note_failure(store: Store, job: Job, error: MsgctlError) -> None:
+    """Store the error of `job run-due` for a job, so that `doctor` reports it: cron's mail may be lost."""
+    failure = json.dumps(DueFailure(store.now(), error.message, error.hint, job.number))
     with store.db.transaction("run-due"):
         store.db.insert(
             "INSERT INTO meta (name, value)",
             [("run-due", failure)],
             ending="ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         )
+
+
+def clear_failure(store: Store, job: Job) -> None:
+    """Delete the error of `job run-due` if it is about a job, which could be sent now."""
+    failure = failure_of_run_due(store)
+    if failure is not None and failure.job == job.number:
+        with store.db.transaction("run-due"):
+            store.db.change("DELETE FROM meta WHERE name = 'run-due'")
 
 
 def failure_of_run_due(store: Store) -> DueFailure | None:

@@ -255,7 +255,14 @@ def check_account(context: Context, job: Job) -> None:
         )
     is_given = base_url and client and key and urls.account(base_url, client) == job.account
     if not (is_named or is_given or is_environment):
-        context.profile = context.chosen(job.profile)  # the store stays the same, and so do the commands in hints
+        try:
+            context.profile = context.chosen(job.profile)  # the store stays the same, and so do the commands in hints
+        except ConfigurationError as error:
+            if error.reason != "no_profile":
+                raise
+            add, cancel = f"msgctl profile add {job.profile}", f"msgctl job cancel {job.typed}"
+            hint = f"Add it on this machine: {add}\nOr never send the job: {cancel}"
+            raise error.replaced(hint=hint) from None
     profile = context.profile
     if profile.account != job.account:
         raise ConfigurationError(
