@@ -22,6 +22,7 @@ from msgctl.output.tables import (
     kind_of,
     listing,
     local_time,
+    percentage,
     state_text,
     time_ago,
 )
@@ -68,7 +69,8 @@ def jobs_table(summaries: Sequence[Summary], viewer: Viewer) -> Iterator[Rendera
     rows = []
     for summary in summaries:
         sendable = summary.job.sendable
-        done = bar(summary, 8).append(f"  {(sendable - summary.outcomes['pending']) * 100 // (sendable or 1):>3}%")
+        share = percentage(sendable - summary.outcomes["pending"], sendable or 1)
+        done = bar(summary, 8).append(f"  {share:>4}")
         rows.append({**summary.document(), "state": _state(summary, viewer.now), "recipients": sendable, "done": done})
     return listing(columns, rows, viewer)
 
@@ -106,7 +108,7 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
     shares = []
     for name in OUTCOMES:
         if number := summary.outcomes[name]:
-            share = f" {number * 100 / summary.job.sendable:.0f}%"
+            share = f" {percentage(number, summary.job.sendable)}"
             shares.append(Text.assemble(state_text(name, number), (share, "dim")))
     if len(shares) >= least:
         yield Flow(shares, "   ")

@@ -337,11 +337,19 @@ def bars(name: str, counts: Sequence[tuple[str, int]], width: int) -> Table:
     most = max((count for _, count in counts), default=0) or 1
     whole = sum(count for _, count in counts) or 1
     for label, count in counts:
-        share = count * 100 / whole
-        percent = "<1%" if 0 < share < 1 else f"{share:.0f}%"
         style = "" if count else "dim"
-        table.add_row(Text(label, style), Text(f"{count:,}", style), percent, Bar(most, 0, count, color="cyan"))
+        table.add_row(
+            Text(label, style), Text(f"{count:,}", style), percentage(count, whole), Bar(most, 0, count, color="cyan")
+        )
     return table
+
+
+def percentage(part: int, whole: int) -> str:
+    """Return a share as a percentage, which is 0% only for none and 100% only for all."""
+    share = part * 100 / whole
+    if 0 < share < 1:
+        return "<1%"
+    return "100%" if part == whole else f"{min(round(share), 99)}%"
 
 
 def styled(value: Any, kind: str, viewer: Viewer) -> Text:
