@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Annotated
 
 from msgctl.cli.options.profile import store_location
@@ -10,6 +10,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.config.urls import without_password
+from msgctl.errors import STORE_ERRORS
 from msgctl.output.result import TextResult
 from msgctl.store import move as moves
 from msgctl.store.store import open_store
@@ -52,10 +53,14 @@ def move(
     """
     location, timeout = context.store_place, context.options.timeout
     place = without_password(to)
-    with (
-        closing(open_store(location, timeout=timeout, clock=context.clock, is_moving=True)) as old,
-        closing(open_store(to, timeout=timeout, clock=context.clock, is_moving=True)) as new,
-    ):
+    with ExitStack() as stack:
+        try:
+            old, new = (
+                stack.enter_context(closing(open_store(store, timeout=timeout, clock=context.clock, is_moving=True)))
+                for store in (location, to)
+            )
+        except STORE_ERRORS as error:
+            raise error.replaced(consequence="nothing was changed") from None
         begun = f"Moving to {place}. Nothing can be sent meanwhile."
         moves.move(old, new, place, lambda: context.note(begun))
         contents, old_place = moves.contents(new), old.db.place

@@ -32,6 +32,8 @@ MAX_CHECK = 2.0
 """Seconds that a command waits for a store that it does not need."""
 MAX_CLOCK_ERROR = 60.0
 """Seconds that this machine's clock may differ from the clock of a store on a server."""
+STORE_CHANGES = {"optout add", "optout remove", "optout import", "job cancel", "job remove", "history clear"}
+"""The commands that change only the store."""
 
 
 class Context(Streams):
@@ -171,6 +173,10 @@ class Context(Streams):
             store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
         except StoreMovedError as error:
             raise error.with_hint(*self.commands_for_store(error.new)) from None
+        except STORE_ERRORS as error:
+            if self.command in STORE_CHANGES:
+                raise error.replaced(consequence="nothing was changed") from None
+            raise
         if abs(store.machine_error) > MAX_CLOCK_ERROR:
             way = "ahead of" if store.machine_error > 0 else "behind"
             self.warn(

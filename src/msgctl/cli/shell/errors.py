@@ -17,7 +17,15 @@ from msgctl import jsontext
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.tree import UnknownCommandError, children_of
 from msgctl.config import profiles
-from msgctl.errors import STORE_ERRORS, Cancelled, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.errors import (
+    NOTHING_SENT,
+    STORE_ERRORS,
+    Cancelled,
+    ConfigurationError,
+    Interrupted,
+    MsgctlError,
+    UsageError,
+)
 from msgctl.operations import Effect
 from msgctl.text import capitalized, joined, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
@@ -25,7 +33,8 @@ from msgctl.values import MIN_LIKENESS, quote
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
-    if context.sent.count and isinstance(error, STORE_ERRORS):
+    sends_nothing = context.effect is not Effect.SENDS and error.consequence == NOTHING_SENT
+    if isinstance(error, STORE_ERRORS) and (context.sent.count or sends_nothing):
         error = error.replaced(consequence="")
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and context.operation is not None and not context.sent.count and not error.consequence:
