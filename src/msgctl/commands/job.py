@@ -122,6 +122,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     elif _can_send(context, job, settings):
         context.note(f"Sending {_pending(context, job, settings)}.{_pause(context, job, settings)}")
     if settings != before:
+        context.client  # noqa: B018 (without a credential, the job keeps its settings and its canary)
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
         context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
