@@ -327,6 +327,7 @@ def resend(
     risk = " Some people may get it twice." if only == "unknown" else ""
     question = f"Resend the message to {plural(count, f'{only} recipient')}{cost}?{risk}"
     prompts.confirm(context, question, "nothing was sent")
+    context.client  # noqa: B018 (without a credential, the recipients keep their outcomes)
     owners.resend(store, job.number, outcomes, has_state, expected=count)
     return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
 
