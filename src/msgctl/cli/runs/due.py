@@ -79,24 +79,27 @@ def _its_jobs_not_sent(error: MsgctlError) -> MsgctlError:
 def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context]:
     """Yield a context for each store of this machine: the store of this run, and the stores of other profiles.
 
-    If a profile with a store cannot be used, add the error to ``failures``: its jobs are not sent.
+    If the profile of this run, or another one with a store, cannot be used, add the error to ``failures``: its jobs are
+    not sent.
     """
-    known = {str(context.store_place)}
-    yield context
-    if context.options.profile is not None:
-        return
-    for name, settings in context.config.profiles.items():
-        other = context.with_profile(name)
-        context.stack.enter_context(other.stack)
+    contexts = [(context, True)]
+    if context.options.profile is None:
+        for name, settings in context.config.profiles.items():
+            other = context.with_profile(name)
+            context.stack.enter_context(other.stack)
+            contexts.append((other, "store" in settings))
+    known: set[str] = set()
+    for store_context, has_store in contexts:
         try:
-            place = str(other.store_place)
+            place = str(store_context.store_place)
         except ConfigurationError as error:
-            if "store" in settings:
-                failures.append(_its_jobs_not_sent(error))
+            failure = _its_jobs_not_sent(error)
+            if has_store and failure.what not in [earlier.what for earlier in failures]:
+                failures.append(failure)
             continue
         if place not in known:
             known.add(place)
-            yield other
+            yield store_context
 
 
 def _run(context: Context, job: Job) -> list[MsgctlError]:
@@ -163,5 +166,7 @@ def _print(context: Context, job: Job) -> None:
 
 def _lock(context: Context) -> Path:
     """Return the lock file of run-due on this machine. It is beside a store file, or else in the state directory."""
-    place = context.store_place
+    place: str | Path = ""
+    with suppress(ConfigurationError):  # other profiles can be used
+        place = context.store_place
     return place.with_name("run-due.lock") if isinstance(place, Path) else files.state_path("run-due.lock")
