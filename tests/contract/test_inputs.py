@@ -51,6 +51,13 @@ def test_blank_undecodable_and_control_text_is_refused_before_anything_is_sent(
         refused(tool, service, *line.with_text(name, text).command, names=(fault,))
 
 
+@pytest.mark.parametrize("command", ["click", "clock", "credit", "fault", "inbox"])
+def test_undecodable_text_in_a_control_of_the_sandbox_is_a_usage_error(command: str, tool: Tool) -> None:
+    outcome = tool("sandbox", command, "a\udcffb")
+    assert outcome.code == 2
+    assert "bug" not in outcome.err
+
+
 def test_a_message_from_a_file_leaves_standard_input_unread(tmp_path: Path, tool: Tool, service: Service) -> None:
     file = tmp_path / "notice.txt"
     file.write_text("  Señal\n\n de 漢字 \n", encoding="utf-8")

@@ -68,8 +68,9 @@ class Controls:
         from msgctl.sandbox.protocol import JSON_TYPE, OWN_PATH
 
         fields = {name: value for name, value in fields.items() if value is not None}
-        if "" in fields.values():
-            raise UsageError(f"{next(name for name in fields if fields[name] == '')} must not be empty")
+        for name, value in fields.items():
+            for text in value if isinstance(value, list) else [value]:
+                values.prose(str(text), name)
         content: dict[str, Any] = {}
         if method == "POST":
             content["json"] = fields
