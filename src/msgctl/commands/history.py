@@ -154,7 +154,9 @@ def _optouts(context: Context, phone: str) -> str:
 @command(app, "clear", "msgctl history clear", "msgctl history clear --before 90d --yes", asks=True)
 def clear(
     context: Context,
-    before: Annotated[date | None, date_option("--before", "Only messages sent before this day.")] = None,
+    before: Annotated[
+        date | None, date_option("--before", "Only single sends before this day, and jobs created before it.")
+    ] = None,
 ) -> TextResult:
     """Delete the history of the profile's account: single sends, and jobs that are done or cancelled.
 
