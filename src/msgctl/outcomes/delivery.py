@@ -68,7 +68,7 @@ def state_of(message: Object, added: AddedWords) -> str | None:
     return state
 
 
-def states(messages: Sequence[Object], phones: Sequence[str], added: AddedWords) -> list[str | None]:
+def states(messages: Sequence[Object], phones: Sequence[str | None], added: AddedWords) -> list[str | None]:
     """Return the delivery state of each phone, or None, from the messages with the requested id.
 
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states

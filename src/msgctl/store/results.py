@@ -336,6 +336,13 @@ def exclusions(store: Store, job: int) -> dict[str, int]:
     return dict(store.db.rows(query, (job,)))
 
 
+def phones_of(store: Store, account: str, id_: str) -> list[str | None]:
+    """Return the recipients that share an ID; None is a recipient whose number is not known."""
+    query = """SELECT DISTINCT phone FROM result WHERE id = ?
+        AND job IN (SELECT number FROM job WHERE account = ?)"""
+    return [phone for (phone,) in store.db.rows(query, (plain(id_), account))]
+
+
 def store_states(store: Store, account: str, states: Iterable[tuple[str, str | None, str]]) -> None:
     """Store the newest delivery states: id, phone (None for all recipients who share the id) and state."""
     for chunk in chunks(states):

@@ -102,17 +102,24 @@ class Tracked:
         self.reported |= states
         return changed
 
-    def received(self, added: AddedWords) -> Iterator[tuple[str, str | None, str]]:
-        """Yield the ID, the phone (None: all that share the ID) and the state of each message in the response."""
-        words = {state for _, state in self.states if state}
-        if self.phones:
-            yield from ((self.id, phone, state) for phone, state in self.states if state)
-        elif len(words) == 1:
-            yield self.id, None, words.pop()
-        for message in self.response.document.get("data", ()) if self.response else ():
-            state = delivery.state_of(message, added)
-            if state is not None and str(message["id"]) != self.id:
-                yield str(message["id"]), None, state
+    def received(
+        self, added: AddedWords, phones_of: Callable[[str], Sequence[str | None]]
+    ) -> Iterator[tuple[str, str | None, str]]:
+        """Yield an ID, a phone and its state for each recipient that the response is about.
+
+        Without ``phones``, ``phones_of`` returns the recipients of an ID in the store.
+        """
+        messages = self.response.document.get("data", ()) if self.response else ()
+        by_id = {self.id: messages}
+        for message in messages:
+            if str(message["id"]) != self.id:
+                by_id.setdefault(str(message["id"]), []).append(message)
+        for id_, of_id in by_id.items():
+            phones = phones_of(id_)
+            if id_ == self.id and self.phones:
+                phones = self.phones
+            states = delivery.states(of_id, phones, added)
+            yield from ((id_, phone, state) for phone, state in zip(phones, states, strict=True) if state)
 
 
 class Poller:

@@ -104,14 +104,17 @@ class Tracker:
 
 def store_states(context: Context, messages: Iterable[Tracked]) -> None:
     """Store the delivery states. If the store cannot be used, the command continues with a warning."""
-    states = [state for message in messages for state in message.received(context.words)]
-    if not states:
+    received = [message for message in messages if message.response and message.response.document.get("data")]
+    if not received:
         return
     if store := context.optional_store:
         from msgctl.store import results
 
+        account = context.profile.account
+        phones_of = partial(results.phones_of, store, account)
         try:
-            results.store_states(store, context.profile.account, states)
+            states = [state for message in received for state in message.received(context.words, phones_of)]
+            results.store_states(store, account, states)
         except STORE_ERRORS as error:
             context.warn(f"{error.what}. The states are not stored.")
 
