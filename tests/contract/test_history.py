@@ -45,6 +45,17 @@ def test_a_code_in_a_response_in_doubt_is_in_no_file(
     assert "184830" not in tool("history", "--json").out
 
 
+@pytest.mark.parametrize("code", ["483 921", "G-4K7P2Q", "4K7P2Q", "code_4839210", "4 8 3 9 2 1", "483.921"])
+def test_a_code_of_any_form_is_not_stored_but_an_id_is(code: str, service: Service, tool: Tool, home: Path) -> None:
+    message_id = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+    service.will(respond({"status": f"Your code is {code}", "msg": f"{code} for message {message_id}"}))
+    assert tool(*SENDS["2fa send-sms"].line).code == 5
+    with closing(sqlite3.connect(home / "state" / "msgctl" / "store.sqlite3")) as db:
+        ((status, error),) = db.execute("SELECT status, error FROM result").fetchall()
+    parts = [part for part in code.replace(".", " ").split() if part in f"{status} {error.replace(message_id, '')}"]
+    assert (parts, message_id in error) == ([], True)
+
+
 def test_a_status_of_more_than_4096_characters_is_cut(service: Service, tool: Tool) -> None:
     for length, end in ((4096, "x"), (4097, "…")):
         service.will(respond({"data": {"id": "m1", "status": "x" * length}}))

@@ -19,6 +19,7 @@ from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import delivery
 from msgctl.outcomes.delivery import is_final, reaches
+from msgctl.outcomes.record import Object
 from msgctl.outcomes.words import AddedWords
 from msgctl.text import shorten
 
@@ -110,7 +111,7 @@ class Tracked:
         Without ``phones``, ``phones_of`` returns the recipients of an ID in the store.
         """
         messages = self.response.document.get("data", ()) if self.response else ()
-        by_id = {self.id: messages}
+        by_id: dict[str, list[Object]] = {self.id: [*messages]}
         for message in messages:
             if str(message["id"]) != self.id:
                 by_id.setdefault(str(message["id"]), []).append(message)

@@ -32,8 +32,10 @@ NO_WAIT = WaitOptions()
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
 RESEND = "If it was not sent, send it with --resend-unknown."
-CODE = re.compile(r"(?<!\d)\d{4,8}(?!\d)")
-"""Digits that may be a verification code, which is never stored."""
+CODE = re.compile(r"(?<![\w-])(?=[\w-]*\d)[\w-]{1,12}(?![\w-])|(?<=[-_])\d{5,8}(?![^\W_])")
+"""Text that may be a verification code, which is never stored: a word with a digit, but not a UUID."""
+MIN_CODE = 4
+"""Minimum characters of a code. A shorter text is a status, such as 1."""
 
 
 def send_message(context: Context, request: Request, options: SendOptions, wait: WaitOptions = NO_WAIT) -> Result:
@@ -176,7 +178,7 @@ class Attempt:
             return
         from msgctl.store import removal
 
-        if not self._request.people:  # the response to a verification message may repeat its code
+        if not self._request.people and not self._request.operation.blocks:  # the response may repeat the code
             outcomes = [
                 outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
                 for outcome in outcomes
@@ -211,7 +213,7 @@ def _result_to_keep(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome
 
 
 def _without_code(text: str | None) -> str | None:
-    return text and CODE.sub("****", text)
+    return CODE.sub("****", text) if text and len(text) >= MIN_CODE else text
 
 
 def judged(request: Request, response: Response) -> ServiceResult:
