@@ -6,10 +6,13 @@ import json
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from subprocess import PIPE
@@ -208,6 +211,31 @@ def test_a_job_finishes_requests_in_flight_and_a_second_signal_ends_it(
         assert tty.end() == 130, tty.shown
         assert ended_well(130, tty.shown.decode().replace("\r", ""), coloured=True)
     assert re.search(r"Paused +Interrupted", tool("--no-color", "job", "show", "today", terminal=True).out)
+
+
+@pytest.mark.parametrize(("second", "state"), [(signal.SIGHUP, "scheduled"), (signal.SIGINT, "paused")], ids=str)
+def test_the_two_signals_of_a_shutdown_leave_a_job_of_run_due_scheduled(
+    second: signal.Signals, state: str, world: Service, tool: Tool, home: Path
+) -> None:
+    tool("sms", "bulk", "customers.csv", "-m", "Hola", "--yes", "--name", "later", "--at", "23:59")
+    with closing(sqlite3.connect(home / "state/msgctl/store.sqlite3")) as db, db:
+        db.execute("UPDATE job SET due = ?", (time.time_ns() // 10**6,))
+    arrived = threading.Event()
+
+    def hold(connection: socket.socket) -> None:
+        arrived.set()
+        silent(connection)
+
+    world.will(hold)
+    with started([*RUN, "job", "run-due"], stdout=subprocess.DEVNULL, stderr=PIPE, text=True) as child:
+        assert child.stderr is not None
+        assert arrived.wait(PATIENCE)
+        child.send_signal(signal.SIGTERM)
+        assert any("Stopping" in line for line in child.stderr)
+        child.send_signal(second)
+        child.communicate(timeout=PATIENCE)
+    assert child.returncode == 130
+    assert tool("job", "show", "later", "--json").document["state"] == state
 
 
 @in_a_terminal

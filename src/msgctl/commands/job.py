@@ -358,6 +358,8 @@ def cancel(context: Context, job: JobName) -> OwnResult:
 
     named = job_named(context, job)
     context.job = named.id
+    if context.options.profile is not None:  # a job of another account may have the same name
+        running.check_account(context, named)
     if named.state == "done":
         raise UsageError(f'The job "{named.reference}" is done: there is nothing to cancel')
     if named.state != "cancelled" or named.stopping:

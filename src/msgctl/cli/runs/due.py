@@ -17,6 +17,7 @@ from msgctl.jobs.ending import Ending, Why, counts, error_of
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners, results
+from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
 from msgctl.store.store import Store
 
@@ -115,7 +116,8 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
             run_job = _pause if _is_too_late(own.store, job) else running.send_pending
             job_result = run_job(own, job)
     except ConditionError as error:
-        if error.reason == "running_elsewhere":  # another machine, or a user who has just resumed it
+        # Another machine, or a user who has just resumed it. A job that was lost on the way is an error.
+        if error.reason == "running_elsewhere" and not isinstance(error, LostJobError):
             return []
         return [_of_job(error, own, job)]
     except MsgctlError as error:

@@ -62,14 +62,11 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     sender = Sender(context.store, owned, settings, connect, context.monotonic)
     is_stored = True
     try:
-        _run(context, sender, ending.resume_hint(owned.job))
+        _run(context, sender, owned.job)
         job, how = sender.finish()
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
         is_stored = False
-    except Interrupted:
-        _pause(context, job)
-        raise
     if is_resend and is_stored:
         _note_resend(context, before, results.of_attempt(context.store, job))
     is_resent = is_resend and how.why is Why.COMPLETE
@@ -96,7 +93,7 @@ def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
 
 
 def _pause(context: Context, job: Job) -> None:
-    """Pause a job at the second Ctrl-C: the process abandons the threads, and ends."""
+    """Pause a job at the second signal: the process abandons the threads, and ends."""
     store = context.store
     store.is_in_use = True
     with closing(open_store(store.location, timeout=context.options.timeout, clock=store.clock)) as other:
@@ -172,7 +169,7 @@ def _note_due(context: Context, job: Job) -> None:
 # --- progress and signals
 
 
-def _run(context: Context, sender: Sender, hint: str) -> None:
+def _run(context: Context, sender: Sender, job: Job) -> None:
     """Run to the end and show progress: a bar on a terminal, one line a minute elsewhere.
 
     The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
@@ -193,6 +190,9 @@ def _run(context: Context, sender: Sender, hint: str) -> None:
             sender.start()
             _show_progress(context, sender, bar, received)
     except KeyboardInterrupt:
+        if SIGINT in received or job.state != "scheduled":  # a shutdown sends SIGTERM, then SIGHUP
+            _pause(context, job)
+        hint = ending.resume_hint(job)
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
     finally:
         if bar:
