@@ -401,11 +401,10 @@ def local_time(stamp: str, now: datetime) -> str:
 
 
 def day_and_time(seconds: float, now: datetime) -> str:
-    """Return a time in the zone of ``now``, with the zone's name if it has one: ``Mon 23 Nov 07:00``."""
+    """Return a time in the zone of ``now``, or else this machine's: ``Mon 23 Nov 07:00 UTC``."""
     there = datetime.fromtimestamp(seconds, UTC).astimezone(now.tzinfo)
     year = "" if there.year == now.year else f" {there.year}"
-    zone = "" if now.tzinfo is None else f" {now.tzinfo}"
-    return f"{there:%a} {there.day} {there:%b}{year} {there:%H:%M}{zone}"
+    return f"{there:%a} {there.day} {there:%b}{year} {there:%H:%M} {now.tzinfo or there.tzname()}"
 
 
 def time_ago(stamp: str, now: datetime) -> str:
