@@ -109,6 +109,8 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
     for name in OUTCOMES:
         if number := summary.outcomes[name]:
             share = f" {percentage(number, summary.job.sendable)}"
+            if name == "pending" and summary.job.state == "cancelled":
+                share += ", never sent"
             shares.append(Text.assemble(state_text(name, number), (share, "dim")))
     if len(shares) >= least:
         yield Flow(shares, "   ")
