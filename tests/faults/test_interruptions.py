@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -10,13 +11,15 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
+from msgctl.cli.shell import main as cli
+from msgctl.cli.shell.context import Context
 from support import PATIENCE
 from support.service import Service, respond
-from support.tool import Tool
+from support.tool import Stream, Tool
 
 SEND = ("sms", "send", "573001234567", "-m", "Hola", "--json", "--once")
 MODULES = (
@@ -122,3 +125,36 @@ def test_ctrl_c_after_a_job_was_created_names_the_job(service: Service, tool: To
         jobs = tool("job", "list", "--json").document
         job = jobs[-1]["job"]
         assert (json.loads(error)["job"], json.loads(error)["hint"]) == (job, f"See: msgctl job show {job}"), place
+
+
+class InterruptedBytes(io.BytesIO):
+    """Output during which a user presses Ctrl-C."""
+
+    def write(self, _: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+
+class InterruptedOutput(Stream):
+    """Standard output over `InterruptedBytes`."""
+
+    buffer = InterruptedBytes()
+
+
+@pytest.mark.parametrize("has_job", [True, False], ids=["job", "send"])
+def test_ctrl_c_while_a_result_is_printed_is_an_alarm_only_if_it_is_not_stored(
+    has_job: bool, service: Service, tmp_path: Path
+) -> None:
+    service.always(respond({"id": "d1", "status": 1}))
+    (tmp_path / "people.csv").write_text("phone\n573001234567\n", encoding="utf-8")
+    command: tuple[str, ...] = SEND[:-1]
+    if has_job:
+        command = "sms", "bulk", str(tmp_path / "people.csv"), "-m", "Hola", "--yes", "--json"
+    stderr = Stream()
+    assert cli.run(command, Context(stdin=Stream(), stdout=InterruptedOutput(), stderr=stderr)) == 130
+    error = json.loads(stderr.bytes().splitlines()[-1])
+    assert error["nothing_sent"] is False
+    expected = "Interrupted after the request was sent"
+    if has_job:
+        expected = "Interrupted"
+        assert error["hint"].startswith("See: msgctl job show ")
+    assert error["message"] == expected

@@ -49,7 +49,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     ``only_resend`` is true.
     Raises ConditionError if another process is running the job, or takes it over.
     """
-    context.job = job.id
+    context.job, context.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     excluded_before = job.excluded if job.begun else 0
@@ -64,6 +64,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> Ow
     try:
         _run(context, sender, owned.job)
         job, how = sender.finish()
+        context.is_job_stored = True
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
         is_stored = False

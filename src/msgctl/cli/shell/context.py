@@ -71,6 +71,8 @@ class Context(Streams):
         self.is_sandbox_noted = False
         self.sent = SentCounter()
         """The requests that may have sent or changed something; the contexts and clients of a run share it."""
+        self.is_job_stored = False
+        """Whether all results of the job that this run has sent are stored."""
         self.is_replayed = False
         """Whether the result comes from an earlier run with the same key or name."""
         self.is_once = False

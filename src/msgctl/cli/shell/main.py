@@ -84,7 +84,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except (KeyboardInterrupt, typer.Abort, EOFError):
         abandon(context.stdout)
         what = "Interrupted"
-        if context.sent.count:
+        if context.sent.count and not context.is_job_stored:
             what = "Interrupted after the request was sent"
         return report(Interrupted(what, _not_again(context)), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
