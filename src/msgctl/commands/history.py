@@ -18,7 +18,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
 from msgctl.errors import UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, StoredRows, TextResult
-from msgctl.phones import with_country
+from msgctl.phones import InvalidPhoneError, parse_number, with_country
 from msgctl.store import history as entries
 from msgctl.store import people
 from msgctl.store.history import Entry
@@ -126,7 +126,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if filters["phone"] is not None:
         optouts = _optouts(context, filters["phone"])
         zone = str(context.zone or context.now().astimezone().tzname())
-        about = [("Phone", with_country(filters["phone"])), ("Opted out", optouts or "no"), ("Time zone", zone)]
+        about = [("Phone", _named(filters["phone"])), ("Opted out", optouts or "no"), ("Time zone", zone)]
         if optouts and not is_table:
             context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)
@@ -140,6 +140,14 @@ def _document(entry: Entry) -> dict[str, Any]:
 def _document_for_people(entry: Entry) -> Document:
     """Return an entry with the name of its job instead of the ID."""
     return _document(entry) | {"job": entry.name or entry.job}
+
+
+def _named(phone: str) -> str:
+    """Return a number with its country; only the digits if it is not a valid number there."""
+    try:
+        return with_country(parse_number(f"+{phone}").digits)
+    except InvalidPhoneError:
+        return phone
 
 
 def _optouts(context: Context, phone: str) -> str:
