@@ -1,6 +1,7 @@
 """The options and arguments that several commands share, with their parsers."""
 
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -132,7 +133,7 @@ class Country(OptionGroup):
             return digits
 
     def digits_of_all(
-        self, context: Context, texts: Iterable[str], *, sms: bool = False, other_text: str = "the message with -m TEXT"
+        self, context: Context, texts: Sequence[str], *, sms: bool = False, other_text: str = "the message with -m TEXT"
     ) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list.
 
@@ -152,13 +153,27 @@ class Country(OptionGroup):
                     reason="invalid_phone",
                 )
             for part in parts:
-                number = self.digits_of(context, part, sms=sms)
+                try:
+                    number = self.digits_of(context, part, sms=sms)
+                except phones.InvalidPhoneError as error:
+                    raise self._with_hint_to_quote(context, error, texts) from None
                 if number in seen:
                     repeated[number] = None
                 seen[number] = None
         if repeated:
             context.note(f"Repeated numbers are used once: {', '.join(repeated)}")
         return tuple(seen)
+
+    def _with_hint_to_quote(self, context: Context, error: UsageError, texts: Sequence[str]) -> UsageError:
+        """Return the error for an argument, with another hint if the arguments together are one number."""
+        together = " ".join(texts)
+        if len(texts) == 1:
+            return error
+        try:
+            phones.parse_number(together, self.known(context))
+        except phones.InvalidPhoneError:
+            return error
+        return error.replaced(hint=f"Put a number with spaces in quotes: {shlex.quote(together)}")
 
 
 NoNumberCheck = Annotated[
