@@ -60,6 +60,8 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or number < least or (most is not None and number > most):
         limits = f"a whole number, {least} or more" if most is None else f"from {least:,} to {most:,}"
+        if number is None and most is not None:
+            limits = f"a whole number {limits}"
         digits = " (at most 19 digits)" if len(text) > 19 else ""
         raise UsageError(f"{name} must be {limits}{digits}, not {quote(text)}")
     return number
