@@ -7,8 +7,9 @@
         shop.send_code("573001234567")
         assert shop.sign_in(s.wait("573001234567")["code"])
 
-With ``pytest_plugins = ["msgctl.testing"]`` in ``conftest.py``, pytest has the fixture ``msgctl_sandbox``: one sandbox
-for the session, reset for each test, with `Sandbox.variables` in the environment of the test.
+With ``pytest_plugins = ["msgctl.testing"]`` in the ``conftest.py`` of pytest's root directory, or ``pytest -p
+msgctl.testing``, pytest has the fixture ``msgctl_sandbox``: one sandbox for the session, reset for each test, with
+`Sandbox.variables` in the environment of the test.
 
 PYTEST_DONT_REWRITE: this module has no assertions, and pytest would warn if a test imports it before the plugin.
 """

@@ -78,7 +78,12 @@ def inbox(
     wait: Annotated[
         float | None,
         value_option(
-            "--wait", "SECONDS", "Wait for a message; exit with 6 if none arrives.", values.seconds, "--wait", MAX_WAIT
+            "--wait",
+            "SECONDS",
+            "Wait until there is a message; exit with 6 if none arrives.",
+            values.seconds,
+            "--wait",
+            MAX_WAIT,
         ),
     ] = None,
     limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = MAX_LISTED,
@@ -86,7 +91,8 @@ def inbox(
 ) -> OwnResult:
     """Show messages that phones received, newest last.
 
-    Codes have a separate column, for scripts.
+    Codes have a separate column, for scripts. If there is a message already, --wait returns at once. To wait for a new
+    one, run `msgctl sandbox reset` before the send, or use another number.
     """
     if phone is not None and (country_code is not None or context.environ.get(COUNTRY_VARIABLE)):
         phone = Country(country_code).digits_to_find(context, phone)

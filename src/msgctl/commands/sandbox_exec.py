@@ -48,7 +48,8 @@ def run_beside(
     """Serve a sandbox while a command runs.
 
     The command finds the sandbox through MSGCTL_BASE_URL, MSGCTL_CLIENT and MSGCTL_KEY. It uses an empty store, which
-    is deleted at the end, and no stored profile. `sandbox exec` exits with the command's exit code.
+    is deleted at the end, and no stored profile. Do not use `-p sandbox` in the command: it still selects the sandbox
+    inside msgctl, with its own records. `sandbox exec` exits with the command's exit code.
     """
     log = log_line if context.options.verbose else (lambda _: None)
     with files.explained("use", Path(tempfile.gettempdir())):

@@ -93,7 +93,7 @@ _number = partial(Field, typed="", required=False, kind=Kind.INTEGER, least=0, m
 _WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=Kind.NUMBER, least=0, most=MAX_WAIT)
 
 
-@_endpoint("GET", "", "List these endpoints.", sandbox=str)
+@_endpoint("GET", "", "List these endpoints. A POST needs JSON and Content-Type: application/json.", sandbox=str)
 def about(_emulator: Emulator) -> JsonObject:
     listed = [
         {
