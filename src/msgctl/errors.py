@@ -71,7 +71,7 @@ EXIT_CODES = {
 
 REASONS = {
     "unauthorized": "1: the service does not accept the credentials or this machine's address (401, 403)",
-    "not_verified": "1: the code is not verified",
+    "not_verified": "1: the code is not verified: the code, or else the credentials or the base URL, may be wrong",
     "unreadable": "1: the response to a read makes no sense",
     "refused": "1: the service refused the request",
     "invalid_phone": "2: a phone number is not valid",
@@ -89,7 +89,7 @@ REASONS = {
     "configuration": "3: any other error of the configuration",
     "not_reached": "4: the service was not reached",
     "rate_limited": "4: the service turned the request away for now (429)",
-    "unavailable": "4: the service did not respond to a read, or failed",
+    "unavailable": "4: a read got no response, or a failure such as 503 (after a send: outcome_unknown)",
     "store_not_reached": "4: the store was not reached",
     "outcome_unknown": "5: the request was sent and no conclusive response came back",
     "low_balance": "6: fewer credits are left than --min",

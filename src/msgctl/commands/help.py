@@ -91,7 +91,8 @@ def commands(ctx: typer.Context) -> OwnResult:
     sends, for the effect on the service, and local for a command that makes no request. `output` lists the columns of
     tsv. `json` is the shape of --json: response (the service's document), responses (several, one after another),
     object, list, or lines (one object per line). A duration is in seconds. Each of the `reasons` begins with its exit
-    code. A cell of jsonl has the type that the service sent, and credits may have decimals.
+    code. With --json, an error is one line of JSON on standard error; `man msgctl` lists its fields. A cell of jsonl
+    has the type that the service sent, and credits may have decimals.
     """
     from msgctl.reference.description import describe, document
 

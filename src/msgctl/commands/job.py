@@ -231,7 +231,10 @@ def report(
     ] = None,
     save: Annotated[Path | None, save_option()] = None,
 ) -> OwnResult:
-    """List every recipient with the result, in the order of the file. A bulk command can read the report."""
+    """List every recipient with the result, in the order of the file, even excluded, invalid and duplicate ones.
+
+    A bulk command can read the report. To send to some of the recipients, use --only.
+    """
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.resolve(context)
     words = context.words_of(job.profile)

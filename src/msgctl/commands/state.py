@@ -102,7 +102,10 @@ def watch(
     ] = None,
     max_wait: Annotated[float, max_wait_option("Maximum seconds to wait.")] = 300,
 ) -> ServiceResult | OwnResult:
-    """Wait until each message reaches a state; exit with 6 if one does not."""
+    """Wait until each message reaches a state; exit with 6 if one does not.
+
+    Without --until, any final state counts, even if the message was not delivered.
+    """
     messages = ids.messages(context)
     if context.options.dry_run:
         return dry_run(context, *(message.request for message in messages))

@@ -108,7 +108,7 @@ class Settings:
         Option(
             "--window",
             "Send only during these hours: 08:00-19:00 in the profile's time zone, or co for the hours of Colombian "
-            "law.",
+            "law, with --at in Bogotá time.",
             "When",
             "HOURS",
             str,

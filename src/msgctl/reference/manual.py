@@ -135,7 +135,8 @@ def _main_page(nodes: Mapping[str, Node]) -> list[str]:
         "# COMMANDS",
         *overview,
         "# OPTIONS",
-        "Every command accepts these options, before the group or after the command:",
+        "Every command accepts these options, before the group or after the command. But `--dry-run` is a usage error "
+        "for a command that makes no request:",
         _parameters(nodes[""]),
         sections,
     ]

@@ -26,7 +26,8 @@ EPILOG = """\
 Examples:
   msgctl -p sandbox sms send 573001234567 -m 'Hello'
 
-Exit codes: msgctl help exit-codes. More: man msgctl"""
+msgctl help TOPIC: config, exit-codes, guarantees, recipes, security, servers
+More: man msgctl"""
 """The last lines of the help page of msgctl itself."""
 
 NOT_AGAIN = {
