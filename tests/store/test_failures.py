@@ -531,6 +531,10 @@ def test_tls_is_used_with_a_service_file_that_does_not_state_otherwise(
         assert "does not support SSL" in fault("postgresql://").message
         services.write_text(f"{service}sslmode=disable\n")
         open_store("postgresql://").close()
+        monkeypatch.delenv("PGSERVICE")
+        monkeypatch.delenv("PGSSLMODE")
+        open_store("postgresql:///?service=prod").close()
+        open_store(postgres.url().replace(f":{postgres.port}/", f":{port}/").partition("?")[0]).close()
 
 
 def test_a_store_that_lost_its_connection_reconnects_and_locks_its_owner_again(postgres: Cluster) -> None:

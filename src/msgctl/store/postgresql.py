@@ -7,11 +7,12 @@ import logging
 import os
 import re
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache
 from itertools import zip_longest
 from math import ceil
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 from msgctl.config.urls import is_loopback
@@ -32,6 +33,8 @@ except ImportError:
 
 logging.getLogger("psycopg").addHandler(logging.NullHandler())  # otherwise Python prints its warnings, even with --json
 
+_CONNECTING = Lock()
+"""Held while a connection is opened, because its TLS mode may be in an environment variable."""
 MIN_VERSION = 14
 MIN_PASSWORD = 4
 """Minimum characters of a password for it to be masked in errors."""
@@ -160,8 +163,8 @@ class PostgreSQL(Database):
         self._later: list[_Later] = []
         self._session = self._connect()
 
-    def _host_options(self) -> dict[str, Any]:
-        """Return the options for the hosts: they require TLS, unless the URL decides, or all are this machine.
+    def _required_tls(self) -> str | None:
+        """Return the TLS mode that the hosts need; None if the URL decides, or if all are this machine.
 
         Raises ConfigurationError for a host that cannot exist.
         """
@@ -170,33 +173,34 @@ class PostgreSQL(Database):
         names = [address or host for host, address in zip_longest(hosts, addresses, fillvalue="")]
         if any(name.rstrip(".").lower().endswith(".invalid") for name in names):  # reserved by RFC 6761
             raise self._impossible_host()
-        has_service = "service" in self._settings or "PGSERVICE" in os.environ
-        if "sslmode" in self._settings or (all(map(_is_local, names)) and not has_service):
-            return {}
+        if "sslmode" in self._settings or (all(map(_is_local, names)) and not self._has_service()):
+            return None
         tls = os.environ.get("PGSSLMODE", "")
-        if not tls.startswith("verify-"):
-            tls = "require"
-        if has_service:
-            os.environ["PGSSLMODE"] = tls  # unlike an option, it yields to the service file
-            return {}
-        return {"sslmode": tls}
+        return tls if tls.startswith("verify-") else "require"
+
+    def _has_service(self) -> bool:
+        return "service" in self._settings or "PGSERVICE" in os.environ
 
     def _connect(self) -> _Session:
-        options = self._host_options()
+        tls = self._required_tls()
+        options: dict[str, Any] = {}
+        if tls and not self._has_service():
+            options, tls = {"sslmode": tls}, None
         try:
-            session = _Session.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=max(2, ceil(self._timeout)),
-                application_name="msgctl",
-                client_encoding="UTF8",
-                cursor_factory=psycopg.RawCursor,
-                tcp_user_timeout=ceil(self._timeout * 1000),
-                keepalives_idle=10,
-                keepalives_interval=5,
-                keepalives_count=3,
-                **options,
-            )
+            with _default_tls(tls):
+                session = _Session.connect(
+                    self._url,
+                    autocommit=True,
+                    connect_timeout=max(2, ceil(self._timeout)),
+                    application_name="msgctl",
+                    client_encoding="UTF8",
+                    cursor_factory=psycopg.RawCursor,
+                    tcp_user_timeout=ceil(self._timeout * 1000),
+                    keepalives_idle=10,
+                    keepalives_interval=5,
+                    keepalives_count=3,
+                    **options,
+                )
         except psycopg.Error as error:
             raise self._explained(error) from None
         except UnicodeError:  # Python's resolver: a label of a name is empty or has more than 63 characters
@@ -426,6 +430,22 @@ class PostgreSQL(Database):
         if state.startswith(_DAMAGE):
             return self.damaged(text)
         return unusable(f"Cannot use the store {self.place}: {text}", fix or _CORRECT_RIGHTS)
+
+
+@contextmanager
+def _default_tls(mode: str | None) -> Iterator[None]:
+    """Set the TLS mode of connections in a block. Unlike an option, it yields to the service file."""
+    with _CONNECTING:
+        before = os.environ.get("PGSSLMODE")
+        if mode is not None:
+            os.environ["PGSSLMODE"] = mode
+        try:
+            yield
+        finally:
+            if before is not None:
+                os.environ["PGSSLMODE"] = before
+            elif mode is not None:
+                del os.environ["PGSSLMODE"]
 
 
 @lru_cache(maxsize=64)  # most batches have the same size
