@@ -24,6 +24,11 @@ def location_of(store: str) -> str | Path:
     """Return the absolute path of a store, or its URL unchanged. Raises ConfigurationError."""
     if "://" in store:
         return store
+    if store.lower().startswith(("postgresql:", "postgres:")):  # it may contain a password
+        raise ConfigurationError(
+            f"The URL of the store must begin with {store.partition(':')[0]}://",
+            "Write it like postgresql://user@host/database.",
+        )
     try:
         return Path(store).expanduser().absolute()
     except RuntimeError:
