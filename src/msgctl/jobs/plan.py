@@ -129,21 +129,21 @@ class Plan:
         )
 
     def _none_left(self) -> UsageError:
-        excluded, consequence = self.tally.excluded, "nothing was sent"
+        excluded, consequence, reason = self.tally.excluded, "nothing was sent", "usage"
         all_of_them = f"All recipients in {self.faults.file}"
         if self.faults.number:
             all_of_them = f"All valid recipients in {self.faults.file}"
         if self.tally.left_out["excluded"] or (excluded["opted_out"] and excluded["over_limit"]):
             what = f"{all_of_them} are excluded"
         elif excluded["opted_out"]:
-            what = f"{all_of_them} have opted out"
-            return UsageError(what, consequence=consequence, reason="opted_out")
+            what, reason = f"{all_of_them} have opted out", "opted_out"
         elif excluded["over_limit"]:
             what = f"{all_of_them} have reached the limit of {self.settings.at_most}"
         else:
             first = self.faults.first[0]
             what = f"{self.faults.file} has no valid rows: line {first.line}: {first.reason}"
-        return FileError(what, consequence=consequence)
+            reason = "invalid_file"
+        return UsageError(what, consequence=consequence, reason=reason)
 
 
 ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
