@@ -175,7 +175,7 @@ INVARIANTS = {
             AND time <= sent) GROUP BY plan.job, plan.credits HAVING sum(arrival.credits) > plan.credits""",
     # --- jobs, imports and removals
     "a job has ended, and has an owner or a resend": """SELECT number FROM job WHERE state IN ('done', 'cancelled')
-        AND (owner IS NOT NULL OR is_resending = 1)""",
+        AND (owner IS NOT NULL OR is_resending > 0)""",
     "an import of a dead process remains": """SELECT number FROM job WHERE state = 'importing'
         UNION SELECT job FROM recipient WHERE job NOT IN (SELECT number FROM job)
         UNION SELECT job FROM content WHERE job NOT IN (SELECT number FROM job)

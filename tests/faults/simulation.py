@@ -249,7 +249,7 @@ class History:
             settings = replace(settings, is_past_canary=True)
             self._happened("continued", number)  # before it is stored, because the process may be stopped in between
             owners.change_settings(store, number, settings.dump())
-        sending = owners.take(store, number, state=state)
+        sending = owners.take(store, number, state=state, is_resumed=is_resumed)
         self._happened("taken", number, str(sending.job.epoch))
         if job.state == "cancelled" or self.cancelled.get(number, sending.job.epoch) < sending.job.epoch:
             raise WrongError(f"the cancelled job {number} was taken")

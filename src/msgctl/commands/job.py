@@ -126,7 +126,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         owners.change_settings(context.store, job.number, settings.dump())
     if not job.pending and not job.sending:
         context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
-    return running.send_pending(context, jobs.get(context.store, job.number))
+    return running.send_pending(context, jobs.get(context.store, job.number), is_resumed=True)
 
 
 def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -> None:

@@ -23,7 +23,7 @@ from msgctl.errors import (
     TurnedAwayError,
 )
 from msgctl.http.response import stored_details
-from msgctl.store.jobs import Job
+from msgctl.store.jobs import ONLY_RESEND, Job
 from msgctl.text import plural
 
 FAILURES_IN_A_ROW = 5
@@ -115,6 +115,8 @@ def state_after(job: Job, ending: Ending) -> str:
     """Return the state of a job after a run, unless another process asks for one: done, scheduled or paused."""
     if ending.why in (Why.COMPLETE, Why.CLOSED) and not job.pending:
         return "done"
+    if ending.why is Why.COMPLETE and job.is_resending == ONLY_RESEND:
+        return "paused"
     is_scheduled = job.state == "scheduled" and ending.why.stays_scheduled
     return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
 

@@ -16,14 +16,17 @@ from msgctl.store.store import Store
 from msgctl.text import clean
 from msgctl.values import quote
 
+ONLY_RESEND = 2
+"""The value of ``is_resending`` if the job was not scheduled before. It is paused after the resend, unless resumed."""
+
 
 @dataclass(slots=True)
 class Job:
     """A job in the store. Times are milliseconds since 1970, credits and prices millionths.
 
-    The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_running`` is true
-    if its owner is alive. ``stopping`` is the state that another process has asked the owner to end in; if the owner
-    died first, it is the ``state``, too.
+    The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_resending`` is 1
+    or `ONLY_RESEND` until a resend has ended. ``is_running`` is true if its owner is alive. ``stopping`` is the state
+    that another process has asked the owner to end in; if the owner died first, it is the ``state``, too.
     """
 
     number: int

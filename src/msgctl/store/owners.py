@@ -15,7 +15,7 @@ from msgctl.errors import ConditionError, UsageError
 from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
-from msgctl.store.jobs import Job
+from msgctl.store.jobs import ONLY_RESEND, Job
 from msgctl.store.results import NEWEST, HasState
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, pages
@@ -53,11 +53,12 @@ def _removed(job: Job) -> ConditionError:
     )
 
 
-def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
+def take(store: Store, number: int, *, state: str = "active", is_resumed: bool = False) -> OwnedJob:
     """Become the owner of a job that no other process runs, and return it.
 
-    ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``. Requests
-    that an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``
+    ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``.
+    ``is_resumed`` means that a person resumes it: after a resend, it sends to the other recipients, too. Requests that
+    an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``
     if another process is running the job, or if a job to take as ``scheduled`` no longer has this state) and UsageError
     (cancelled).
     """
@@ -78,9 +79,17 @@ def take(store: Store, number: int, *, state: str = "active") -> OwnedJob:
             begun = coalesce(begun, ?), updated = ? WHERE number = ?""",
             (owner, store.machine, state, store.now(), store.now(), number),
         )
+        if is_resumed:
+            _release(store, job)
         results.lose(db, number)
         taken = jobs.get(store, number)  # after the transaction, another process may have increased the epoch
     return OwnedJob(store, taken)
+
+
+def _release(store: Store, job: Job) -> None:
+    """Let a job send to its other recipients after a resend. Called in a transaction."""
+    if job.is_resending:
+        store.db.change("UPDATE job SET is_resending = 1 WHERE number = ?", (job.number,))
 
 
 def running_elsewhere(job: Job) -> ConditionError:
@@ -162,12 +171,13 @@ def resend(
         if expected is not None and count != expected:
             raise UsageError("The recipients of the resend have changed since the question", "Run the command again.")
         if count:
+            is_resending = 1 if job.state == "scheduled" else ONLY_RESEND
             moved = ", ".join(f"{outcome} = {outcome} - {earlier[outcome]}" for outcome in earlier)
             db.change(
-                f"""UPDATE job SET attempt = attempt + 1, is_resending = 1, pending = pending + ?, {moved},
+                f"""UPDATE job SET attempt = attempt + 1, is_resending = ?, pending = pending + ?, {moved},
                 owner = NULL, epoch = epoch + 1, updated = ?,
                 state = CASE WHEN state = 'scheduled' THEN state ELSE 'active' END WHERE number = ?""",
-                (count, store.now(), number),
+                (is_resending, count, store.now(), number),
             )
     return count
 
@@ -232,7 +242,7 @@ def change_settings(store: Store, number: int, settings: str) -> None:
 
 
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
-    """Schedule a job that no process runs, with its settings (JSON).
+    """Schedule a job that no process runs, with its settings (JSON), because a person resumes it.
 
     Raises ConditionError, and UsageError if it was cancelled.
     """
@@ -243,4 +253,5 @@ def schedule(store: Store, number: int, settings: str, due: int) -> None:
             epoch = epoch + 1, updated = ? WHERE number = ?""",
             (settings, due, store.now(), number),
         )
+        _release(store, job)
         results.lose(store.db, number)

@@ -460,7 +460,7 @@ class Bulk:
             f'Continue job "{job.reference}" and send {plural(job.pending, "message")}?',
             "nothing was sent",
         )
-        return running.send_pending(context, job)
+        return running.send_pending(context, job, is_resumed=True)
 
     def _note_options(self, job: Job) -> None:
         """Print a note for each option that differs from the job's own setting, because it has no effect."""

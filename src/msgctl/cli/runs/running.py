@@ -30,7 +30,7 @@ from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import owners, results
 from msgctl.store.batches import LostJobError
-from msgctl.store.jobs import Job
+from msgctl.store.jobs import ONLY_RESEND, Job
 from msgctl.store.store import open_store
 from msgctl.text import clean, plural
 
@@ -42,18 +42,19 @@ REFRESH = 0.2
 MINUTE = 60.0
 
 
-def send_pending(context: Context, job: Job, *, only_resend: bool = False) -> OwnResult:
+def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_resumed: bool = False) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
     If a resend was interrupted, this first completes the resend. Then it sends the other pending messages, unless
-    ``only_resend`` is true.
+    ``only_resend`` is true, or the job was paused before the resend. ``is_resumed`` means that a person resumes it.
     Raises ConditionError if another process is running the job, or takes it over.
     """
     context.job, context.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     excluded_before = job.excluded if job.begun else 0
-    owned = owners.take(context.store, job.number, state=state)
+    owned = owners.take(context.store, job.number, state=state, is_resumed=is_resumed)
+    only_resend = only_resend or owned.job.is_resending == ONLY_RESEND
     is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
     if is_resend:
