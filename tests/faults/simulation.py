@@ -264,6 +264,8 @@ class History:
                 sender.stop(self.dice.choice((Why.INTERRUPTED, Why.TERMINATED)))
         job, ending = sender.finish()
         self.world.note(f"job {number} is {job.state}: {ending.why}")
+        if job.state == "done":  # before its owner could be asked again: a later resend may take it
+            self.cancelled.pop(number, None)
         if ending.reason == "damaged_store" or "because of a bug" in ending.what:
             raise WrongError(ending.what)
         if job.state == "cancelled":
