@@ -28,3 +28,13 @@ def test_a_store_that_another_program_uses_is_reported(tool: Tool, service: Serv
     assert (done.code, line["status"]) == (1, "failed")
     assert "Another program is using" in line["found"]
     assert "Try again later" in line["fix"]
+
+
+def test_a_store_that_is_not_private_is_a_warning_with_the_command_that_fixes_it(tool: Tool, home: Path) -> None:
+    tool("history")
+    file = home / "state" / "msgctl" / "store.sqlite3"
+    file.chmod(0o644)
+    (line,) = (line for line in tool("doctor", "-n", "--json").document if line["check"] == "store")
+    assert (line["status"], "the file is not private (mode 0644)" in line["found"]) == ("warning", True)
+    assert line["fix"].startswith("chmod 600 ")
+    assert line["fix"].endswith("store.sqlite3*")

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import platform
 import ssl
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -157,7 +159,11 @@ def check_store(machine: Machine) -> Finding:
     store = machine.context.store
     store.check_writes()
     machine.store, machine.jobs = store, jobs.listed(store)
-    return Finding(f"{store.db.place}: {plural(len(machine.jobs), 'job')}; this machine is {store.machine}")
+    found = f"{store.db.place}: {plural(len(machine.jobs), 'job')}; this machine is {store.machine}"
+    if isinstance(store.location, Path) and (mode := stat.S_IMODE(store.location.stat().st_mode)) & 0o077:
+        fix = f"chmod 600 {files.typed(store.location)}*"
+        return Finding(f"{found}; the file is not private (mode {mode:04o})", "warning", fix)
+    return Finding(found)
 
 
 def check_jobs(machine: Machine) -> Finding | None:
