@@ -147,7 +147,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     except MissingStoreError:
         return
     except STORE_ERRORS as error:
-        context.warn(f"{error.what}. It may have opt-outs, keys and jobs.")
+        context.warn(f"The store used until now cannot be checked: {error.what}. It may have opt-outs, keys and jobs.")
         return
     if not (contents.optouts or contents.keys or contents.jobs):
         return
@@ -182,7 +182,7 @@ def _fix_for_records(
     except STORE_ERRORS as error:
         context.warn(f"The new store cannot be used now: {error.what}.")
         if contents.optouts:
-            fix += f"\nIf that store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
+            fix += f"\nIf the new store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
         return fix
     fix = "The new store is not empty, so they cannot be moved."
     if contents.optouts:
