@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import pwd
 import shlex
 import stat
 import time
@@ -25,6 +26,7 @@ PAUSE = 0.01
 MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
 STORE_ELSEWHERE = "Set MSGCTL_STORE to a file in a directory that this user can write."
+STATE_ELSEWHERE = "Set XDG_STATE_HOME to a directory that this user can write."
 NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
 
 
@@ -153,6 +155,23 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def access_hint(path: Path, usual: str) -> str:
+    """Return how to use a database of another user; the usual hint if it is missing or belongs to this user."""
+    with suppress(OSError):
+        owner, user = path.stat().st_uid, os.geteuid()
+        if user not in (0, owner):
+            change = f"chown {_user(user)} {typed(path)}*"
+            return f"It belongs to {_user(owner)}. Run msgctl as that user, or run as root: {change}"
+    return usual
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # as in many containers
+        return str(number)
 
 
 @contextmanager

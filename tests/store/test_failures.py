@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import shutil
 import socket
 import sqlite3
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -58,6 +60,25 @@ def fault(location: str | Path, timeout: float = 60) -> MsgctlError:
     assert "nothing was sent" in error.value.message
     assert KEY not in f"{error.value.message}{error.value.hint}"
     return error.value
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create the file of another user")
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_the_hint_for_a_store_of_another_user_has_its_owner_and_the_command_that_changes_it(mode: int) -> None:
+    user = pwd.getpwnam("nobody")
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "store.sqlite3"
+        open_store(path).close()
+        path.chmod(mode)
+        path.parent.chmod(0o777)
+        os.seteuid(user.pw_uid)
+        try:
+            with pytest.raises(ConfigurationError) as error, closing(open_store(path)) as store:
+                store.check_writes()
+        finally:
+            os.seteuid(0)
+    fix = f"It belongs to root. Run msgctl as that user, or run as root: chown nobody {path}*"
+    assert error.value.hint == fix
 
 
 # --- commands

@@ -11,11 +11,13 @@ from msgctl.config.profiles import Profile
 from msgctl.errors import ConfigurationError
 from msgctl.text import shorten
 
+SANDBOX_STORE = "sandbox-store.sqlite3"
+
 
 def chosen(environ: Mapping[str, str], profile: Profile | None) -> str | Path | None:
     """Return the location of a run's store; None for the usual file. The sandbox has a separate store."""
     if profile is not None and profile.is_sandbox:
-        return files.state_path("sandbox-store.sqlite3")
+        return files.state_path(SANDBOX_STORE)
     location = environ.get("MSGCTL_STORE") or (profile and profile.store)
     return location_of(location) if location else None
 

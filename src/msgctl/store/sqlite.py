@@ -63,7 +63,8 @@ class SQLite(Database):
                 f"SQLite {sqlite3.sqlite_version} is too old for the store; version 3.35 or later is needed",
                 "Update SQLite, or use a Python that contains a newer one.",
             )
-        with files.explained("use the store", path, "nothing was sent", files.STORE_ELSEWHERE):
+        hint = files.access_hint(self.path, files.STORE_ELSEWHERE)
+        with files.explained("use the store", path, "nothing was sent", hint):
             files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:
                 raise unusable(
@@ -239,7 +240,7 @@ class SQLite(Database):
             case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:  # a full disk or quota
                 hint = files.MAKE_ROOM
             case _:
-                hint = files.CHECK_PERMISSIONS
+                hint = files.access_hint(self.path, files.CHECK_PERMISSIONS)
         return unusable(f"Cannot use the store {self.place}: {error}", hint)
 
     def shrink(self) -> None:

@@ -176,6 +176,9 @@ class Context(Streams):
         except StoreMovedError as error:
             raise error.with_hint(*self.commands_for_store(error.new)) from None
         except STORE_ERRORS as error:
+            place = self.store_place
+            if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == places.SANDBOX_STORE:
+                error.hint = files.STATE_ELSEWHERE
             if self.command in STORE_CHANGES:
                 raise error.replaced(consequence="nothing was changed") from None
             raise
