@@ -8,6 +8,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from support.service import Service, respond, then
 from support.tool import Tool
 
@@ -30,6 +32,7 @@ def test_a_store_that_another_program_uses_is_reported(tool: Tool, service: Serv
     assert "Try again later" in line["fix"]
 
 
+@pytest.mark.usefixtures("service")
 def test_a_store_that_is_not_private_is_a_warning_with_the_command_that_fixes_it(tool: Tool, home: Path) -> None:
     tool("history")
     file = home / "state" / "msgctl" / "store.sqlite3"
