@@ -6,6 +6,7 @@ They examine this machine and the store first, and then make one request: the ba
 from __future__ import annotations
 
 import platform
+import shlex
 import ssl
 import stat
 from collections.abc import Callable, Iterator
@@ -245,7 +246,8 @@ def _key_hint(profile: Profile) -> str:
         return "Check the client ID and the key in MSGCTL_CLIENT and MSGCTL_KEY."
     if profile.key_source == "key_command":
         return "Check the client ID and the key that the key command prints."
-    return f"Check the client ID and the key. To replace the key: msgctl profile set {profile.name} --key-stdin"
+    command = f"msgctl profile set {shlex.quote(profile.name)} --key-stdin"
+    return f"Check the client ID and the key. To replace the key: {command}"
 
 
 CHECKS: dict[str, Callable[[Machine], Finding | None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
@@ -414,7 +415,9 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
     for job in named.values():
         context.job = job.id
         if job.account != account:
-            hint = f"Choose a profile of its account: msgctl -p {clean(job.profile)} job remove {job.typed}"
+            hint = (
+                f"Choose a profile of its account: msgctl -p {clean(shlex.quote(job.profile))} job remove {job.typed}"
+            )
             if job.profile == profiles.ENVIRONMENT:
                 hint = (
                     f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."

@@ -152,7 +152,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     if not (contents.optouts or contents.keys or contents.jobs):
         return
     place = shlex.quote(without_password(str(old)))
-    if fix := _fix_for_records(context, name, new, contents, place, old_id):
+    if fix := _fix_for_records(context, shlex.quote(name), new, contents, place, old_id):
         context.warn(
             f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
             f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"

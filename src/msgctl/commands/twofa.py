@@ -1,5 +1,6 @@
 """`msgctl 2fa`: send and verify codes."""
 
+import shlex
 from typing import Annotated
 
 from msgctl import operations as ops
@@ -34,7 +35,7 @@ class CodeRecipient(OptionGroup):
             hint = "Give --app-name NAME, the application the code is for."
             profile = context.profile
             if profile.by and not profile.is_sandbox:
-                hint += f" Or store it: msgctl profile set {profile.name} --app-name NAME"
+                hint += f" Or store it: msgctl profile set {shlex.quote(profile.name)} --app-name NAME"
             raise UsageError("--app-name is missing", hint)
         return {"phone": number, "app-name": name, "country-code": numbers.known(context)}
 

@@ -200,7 +200,7 @@ class Bulk:
         profile = self.context.profile
         hint = "Leave out --at to send now."
         if self._settings.zone is None and profile.by and not profile.is_sandbox:
-            hint += f"\nFor times in another zone: msgctl profile set {profile.name} --timezone ZONE"
+            hint += f"\nFor times in another zone: msgctl profile set {shlex.quote(profile.name)} --timezone ZONE"
         raise UsageError(f"--at {self._local(self._begins)} is in the past (it is {self._local(now)})", hint)
 
     def _local(self, seconds: float) -> str:

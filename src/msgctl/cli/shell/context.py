@@ -212,7 +212,7 @@ class Context(Streams):
                     if str(self.with_profile(name).store_place) == place:
                         names.append(name)
             if names:
-                return [f"msgctl profile set {name} --store {shlex.quote(new)}" for name in names]
+                return [f"msgctl profile set {shlex.quote(name)} --store {shlex.quote(new)}" for name in names]
         return [f"export MSGCTL_STORE={shlex.quote(new)}"]
 
     @cached_property

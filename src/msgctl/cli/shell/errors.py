@@ -74,7 +74,7 @@ def with_word(error: MsgctlError, context: Context) -> MsgctlError:
         return error
     added = [f"{kind}={word}" for word in words]
     options = " ".join(f"--word {shlex.quote(word)}" for word in added)
-    command = f"run: msgctl profile set {context.profile.name} {options}"
+    command = f"run: msgctl profile set {shlex.quote(context.profile.name)} {options}"
     if context.profile.name == profiles.ENVIRONMENT:
         command = f"create a profile (msgctl profile add main), then run: msgctl profile set main {options}"
     verb = "means" if len(words) == 1 else "mean"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TextIO
 
@@ -54,7 +55,7 @@ class Streams:
         """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
         if not self.options.profile:
             return text
-        prefix = f"msgctl -p {self.options.profile} "
+        prefix = f"msgctl -p {shlex.quote(self.options.profile)} "
         return _COMMAND.sub(lambda _: prefix, text)
 
     def note(self, text: str) -> None:
