@@ -117,6 +117,7 @@ def api(
         raise UsageError("api prints the response unchanged: --fields, csv, tsv and jsonl do not apply")
     content = None if body is None else json_body(context, body)[0]
     context.operation = _operation(method, path, has_body=content is not None)
+    context.effect = context.operation.effect
     pairs = tuple(field or ())
     if method == "GET" or content is not None:
         request = Request(context.operation, pairs, (), content)
