@@ -131,9 +131,9 @@ class MsgctlError(Exception):
     certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` contains a
-    kind of word, and the strings that make the outcome certain if the profile adds them. ``job`` is the ID of the job
-    that the error is about, if the run is not about a single job.
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a
+    pair: a kind of words, and the strings to add to the profile. ``job`` is the ID of the job that the error is about,
+    if the run is not about a single job.
     """
 
     kind: ClassVar[str] = "error"

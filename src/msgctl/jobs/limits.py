@@ -24,7 +24,7 @@ REQUESTS_PER_SECOND = 5
 With a lower --rate, each request has one recipient.
 """
 CATCH_UP = 0.1
-"""Seconds of a delay that a job catches up on: their recipients are sent at once. In ten seconds, that is 1 %."""
+"""After a delay, a job makes up for at most this many seconds at once; that is 1 % of ten seconds."""
 
 MAX_WAITS = 5
 """Maximum waits without an accepted request between them."""

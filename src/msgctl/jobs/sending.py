@@ -8,8 +8,8 @@ One thread, the writer, owns the store. The others, the senders, make the reques
    the disk. The transaction fails if the epoch has changed. It stores the outcomes of earlier requests, makes requests
    that were certainly not sent pending again, reads the next recipients, leaves out people who must not get the
    message, and stores an intent for each sender that waits. After a few thousand people who are left out, the next
-   batch continues, so that other processes get their turn. In a slow store, a batch stores a few more intents, which
-   the senders get as soon as they are ready. If anything fails, no intent of the batch is sent.
+   batch continues, so that other processes get their turn. If commits are slow, a batch stores extra intents. Senders
+   take them as they become free. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends the request once, less than a second
    after the opt-outs and the epoch were read. So nothing wrong is sent after an opt-out, a take-over, or a delay of the
    machine or the disk. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent
@@ -72,8 +72,8 @@ KEEP_ALIVE = 10.0
 SLOW = 0.1
 """A commit that takes this many seconds is slow. The writer then waits for more senders, and stores more intents."""
 QUICK = 0.1
-"""Minimum seconds that a request is expected to take. It limits the intents that a slow commit stores to four more for
-each sender, because after a kill all of them are unknown, even the ones that were not sent.
+"""A request is assumed to take at least this many seconds. So a slow commit stores at most four extra intents per
+sender: after a kill, each of them counts as unknown.
 """
 MAX_LATE = 4
 """Maximum consecutive batches of which every intent expired before it was sent. After that, the store is too slow."""

@@ -43,8 +43,8 @@ class NoTableError(FileError):
 class Reading:
     """How a file is read. msgctl finds the sheet, the row of the header and the phone column if they are None.
 
-    With ``skip_hidden``, rows that Excel hides are left out; otherwise they are an error. It is None for a file of
-    --exclude: neither --skip-hidden nor --sheet applies to it. With ``is_optional``, the file may lack the column
+    With ``skip_hidden``, rows that Excel hides are left out; otherwise they are an error. ``skip_hidden``
+    is None if no option changes this, as for a file of --exclude. With ``is_optional``, the file may lack the column
     ``phone_column``; the header then determines the column. With ``leaves_out``, the file lists people to leave out:
     all its phone columns are read, and all numbers in a cell. Without ``phones``, the file needs no phone column, and
     the phone of each row is empty.

@@ -62,7 +62,7 @@ EXPLAINED = frozenset({400, 520})
 PARTIAL_CONTENT = 206
 """The HTTP status of a part of a response."""
 MAX_READ = 20_000
-"""Maximum size of a response to a send, in characters that take as long to read. A larger one is unknown."""
+"""Maximum cost of reading a response to a send, in characters. The outcome of a larger response is unknown."""
 MAX_READ_EACH = 500
 """The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids."""
 VALUE, NEW_TEXT = 10, 50

@@ -142,7 +142,7 @@ class Database(ABC):
 
     @abstractmethod
     def limit_idle(self, is_limited: bool) -> None:
-        """Set whether the database releases the locks of this process after it is silent for most of a minute.
+        """Set whether the server ends this session, and so releases its locks, after most of a minute of silence.
 
         A process that sends a job is never silent for that long.
         """

@@ -26,7 +26,7 @@ class Job:
 
     The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_resending`` is 1
     or `ONLY_RESEND` until a resend has ended. ``is_running`` is true if its owner is alive. ``stopping`` is the state
-    that another process has asked the owner to end in; if the owner died first, it is the ``state``, too.
+    that another process asked for. If the owner has died, the job is already in that state.
     """
 
     number: int

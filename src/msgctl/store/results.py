@@ -27,9 +27,7 @@ is checked first, because it takes a quarter of the time.
 COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
 """The columns of a result with an outcome; the delivery state arrives later."""
 INTENT_LIFE = 0.8
-"""Seconds in which an intent may be sent after the opt-outs and the owner of the job or key were read. So an opt-out
-applies one second after it was added.
-"""
+"""An intent may be sent this many seconds after the opt-outs were read, so an opt-out takes effect within a second."""
 
 
 class Intent(NamedTuple):

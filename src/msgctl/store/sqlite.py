@@ -80,8 +80,8 @@ class SQLite(Database):
             if not self.path.stat().st_size:
                 raise self.damaged("it is empty")
             with self._guard:
-                # Closing a file releases all locks of this process on it (POSIX), and other processes could delete the
-                # log of a connection that is open. That connection has checked the log.
+                # If this process already has the file open, skip the check: reading and closing the file would release
+                # its locks (POSIX).
                 if _place(self.path.stat()) not in self._connected.values():
                     self._check_log()
                 self._db = self._connect(self.path)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from msgctl.http.transport import RawResponse
 
 MAX_RESPONSE = 256 * 1024 * 1024
-"""Maximum bytes of a response: an inbox may have many messages, and the first request shows that it is a sandbox."""
+"""Maximum bytes of a response. An inbox can be large. This limit is safe, because the first response must come from a
+sandbox.
+"""
 MAX_REASON = 500
 """Characters of a reason that are shown."""
 CHECK_VERSION = "Check that the sandbox has the same version as this msgctl."

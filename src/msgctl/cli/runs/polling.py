@@ -147,7 +147,7 @@ class Poller:
         self._clients.put(context.client)  # before the threads, because it fails without a credential
         self._lock = Lock()
         self.is_stopped = False
-        """Whether messages were not checked, because the time is over, or because the caller has stopped it."""
+        """Whether the run stopped before all messages were checked."""
 
     def run(self, messages: Iterable[Tracked]) -> Iterator[Tracked]:
         """Check each message once, and yield it."""
