@@ -144,7 +144,7 @@ def error_of(job: Job, ending: Ending) -> MsgctlError | None:
     if job.state == "scheduled" and ending.why is Why.CLOSED:
         return None  # run-due continues it when the window opens
     if ending.why.error is None:
-        is_over = job.state == "done" or ending.why is Why.CANARY
+        is_over = job.state == "done" or ending.why in (Why.CANARY, Why.COMPLETE)
         if job.unknown or job.sending or (job.refused and is_over):
             return ConditionError(summary, hint, reason="not_accepted")
         return None
