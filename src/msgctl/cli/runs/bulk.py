@@ -451,15 +451,16 @@ class Bulk:
         ending = Ending.load(job.ending)
         if job.shown_state != "paused" or ending.why is Why.TOO_LATE:
             return running.replayed(context, job, ending)
-        if not job.is_resending and canary_left(context.store, Settings.load(job.settings), job) == 0:
+        settings = Settings.load(job.settings)
+        if not job.is_resending and canary_left(context.store, settings, job) == 0:
             if ending.why not in (Why.REFUSED, Why.UNKNOWN):
                 ending = Ending(Why.CANARY)
             return running.replayed(context, job, ending)
-        prompts.confirm(
-            context,
-            f'Continue job "{job.reference}" and send {plural(job.pending, "message")}?',
-            "nothing was sent",
-        )
+        limit = ""
+        if settings.max_credits is not None:
+            limit = f", up to the limit of {plural(settings.max_credits, 'credit')} for the whole job"
+        question = f'Continue job "{job.reference}" and send {plural(job.pending, "message")}{limit}?'
+        prompts.confirm(context, question, "nothing was sent")
         return running.send_pending(context, job, is_resumed=True)
 
     def _note_options(self, job: Job) -> None:
