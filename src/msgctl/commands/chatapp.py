@@ -142,4 +142,6 @@ def _people(
     if unclear and not options.ignore_optout:
         who = shorten(", ".join(unclear))
         context.warn(f"msgctl cannot know whether {who} opted out: write the whole number with its country.")
+    if None in typed and not options.ignore_optout:
+        context.warn('msgctl cannot know who gets the message, or whether they opted out: the body has no "phone".')
     return [phone and (international[phone] or phone) for phone in typed]
