@@ -56,7 +56,9 @@ def test_a_job_is_found_by_its_name_its_id_and_the_beginning_of_its_id(store: St
     published(store, [LUIS])
     with pytest.raises(UsageError, match=f'"{job.id[:8]}" is the name or the beginning of several jobs: {job.id}, '):
         jobs.find(store, job.id[:8], ACCOUNT)
-    for text in ("", "%", "______", "nothing"):
+    store.db.change("UPDATE job SET id = ? WHERE number = ?", ("20261127-775eab", job.number))
+    assert jobs.find(store, "20261127-775e", ACCOUNT).number == job.number
+    for text in ("", "%", "______", "nothing", "20261127-775E", "20261127-775EAB"):
         with pytest.raises(UsageError):
             jobs.find(store, text, ACCOUNT)
 

@@ -217,13 +217,11 @@ def find(store: Store, text: str, account: str | None = None) -> Job:
     Raises UsageError if no job, or several jobs match.
     """
     query = f"SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND"
-    # Percent, underscore and backslash would match other text.
-    pattern = "".join(f"\\{char}" if char in "%_\\" else char for char in text) + "%"
     for condition, values in (
         ("name = ? AND account = ?", (text, account or "")),
         ("id = ?", (text,)),
         ("name = ?", (text,)),
-        ("id LIKE ? ESCAPE '\\' ORDER BY number LIMIT 6", (pattern,)),
+        ("substr(id, 1, length(?)) = ? ORDER BY number LIMIT 6", (text, text)),  # LIKE ignores the case in SQLite
     ):
         jobs = [_job(store, row) for row in store.db.rows(f"{query} {condition}", (*map(plain, values),))]
         if len(jobs) > 1:
