@@ -354,6 +354,8 @@ def name_fault(name: str) -> str | None:
     """Return why a text is not a valid name of a stored profile, or None if it is."""
     if name == SANDBOX:
         return "is the built-in profile of the sandbox"
+    if name == ENVIRONMENT:
+        return "means the environment variables, for jobs"
     if not _PROFILE_NAME.fullmatch(name):
         return "must have up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None
