@@ -110,7 +110,13 @@ def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Sh
         faults = [line for line in metrics if line.endswith(" 0")]
         assert faults == ['msgctl_check{check="jobs"} 0', 'msgctl_check{check="run-due"} 0']
 
+        shell.variables["MSGCTL_STORE"] = "/dev/null/store.sqlite3"
+        code, printed = shell.run(nagios, "sh")
+        assert (code, printed.startswith("CRITICAL: Cannot use the store")) == (2, True)
+        shell.variables["MSGCTL_STORE"] = str(tmp_path / "store.sqlite3")
         shell.run("msgctl sandbox credit 5")
+        code, printed = shell.run(check, "sh")
+        assert (code, paused in printed, "balance check failed" in printed) == (1, True, True)
         shell.variables["MSGCTL_STORE"] = "/dev/null/store.sqlite3"
         assert shell.run(nagios, "sh") == (2, "CRITICAL: 5 credits | credits=5;;100:\n")
         metrics = shell.run(prometheus, "sh")[1].splitlines()
