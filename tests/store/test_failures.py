@@ -81,6 +81,24 @@ def test_the_hint_for_a_store_of_another_user_has_its_owner_and_the_command_that
     assert error.value.hint == fix
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create the file of another user")
+def test_the_hint_for_a_lock_file_that_root_created_has_the_command_that_changes_its_owner() -> None:
+    user = pwd.getpwnam("nobody")
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "store.sqlite3"
+        open_store(path).close()
+        path.with_name("store.sqlite3-owners").touch(0o600)
+        os.chown(path, user.pw_uid, -1)
+        path.parent.chmod(0o777)
+        os.seteuid(user.pw_uid)
+        try:
+            with pytest.raises(ConfigurationError) as error, closing(open_store(path)) as store:
+                assert store.owner
+        finally:
+            os.seteuid(0)
+    assert f"chown nobody {path}-owners*" in str(error.value.hint)
+
+
 # --- commands
 
 

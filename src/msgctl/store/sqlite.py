@@ -250,7 +250,8 @@ class SQLite(Database):
     # --- locks
 
     def hold(self, owner: int) -> None:
-        with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
+        hint = files.access_hint(self._locks, files.CHECK_PERMISSIONS)
+        with files.explained("lock", self._locks, "nothing was sent", hint), _LockFile.used(self._locks) as locks:
             locks.hold(owner)
         self._owners.add(owner)
 
