@@ -116,9 +116,8 @@ class Tracked:
             if str(message["id"]) != self.id:
                 by_id.setdefault(str(message["id"]), []).append(message)
         for id_, of_id in by_id.items():
-            phones = phones_of(id_)
-            if id_ == self.id and self.phones:
-                phones = self.phones
+            phones: Sequence[str | None] = self.phones if id_ == self.id else ()
+            phones = phones or phones_of(id_)  # a query for each message of a send would take long
             states = delivery.states(of_id, phones, added)
             yield from ((id_, phone, state) for phone, state in zip(phones, states, strict=True) if state)
 
