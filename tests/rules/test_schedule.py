@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import time
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from msgctl.errors import UsageError
 from msgctl.jobs import schedule
-from msgctl.jobs.schedule import Frequency, SendingHours, Window, parse_at
+from msgctl.jobs.schedule import Frequency, SendingHours, Window, machine_zone, parse_at
 
 BOGOTA, NEW_YORK, MADRID = "America/Bogota", "America/New_York", "Europe/Madrid"
 LORD_HOWE, HONOLULU, KOLKATA = "Australia/Lord_Howe", "Pacific/Honolulu", "Asia/Kolkata"  # half hours of DST and offset
@@ -183,6 +185,38 @@ def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.Monke
             time.tzset()
             with pytest.raises(UsageError, match="exists"):
                 parse_at("2027-03-14 02:30", None, NOW)
+    finally:
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    ("tz", "name"),
+    [
+        (KOLKATA, KOLKATA),
+        (f":{NEW_YORK}", NEW_YORK),
+        ("", "UTC"),
+        ("IST-5:30", None),
+        ("localtime", None),
+        ("Mars/Phobos", None),
+        ("{directory}/localtime", KOLKATA),
+    ],
+)
+def test_the_time_zone_of_a_machine_has_a_name_that_other_machines_know(
+    tz: str, name: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    link, target = tmp_path / "localtime", tmp_path / "zoneinfo" / KOLKATA
+    target.parent.mkdir(parents=True)
+    target.write_bytes(files("tzdata").joinpath("zoneinfo", KOLKATA).read_bytes())
+    link.symlink_to(target)
+    tz = tz.replace("{directory}", str(tmp_path))
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", tz)
+            time.tzset()
+            assert machine_zone(tz, NOW) == name
+            patch.setenv("TZ", "UTC-1")
+            time.tzset()
+            assert machine_zone(tz, NOW) is None  # the time of this machine is another
     finally:
         time.tzset()
 

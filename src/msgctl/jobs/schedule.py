@@ -5,12 +5,15 @@ A zone is a name, or None for the time zone of this machine. The caller passes t
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 from msgctl.errors import ConfigurationError, UsageError, install_hint
@@ -153,6 +156,30 @@ class Frequency(NamedTuple):
         if self.period == "week":
             day -= timedelta(days=day.weekday())
         return datetime.combine(day, time(), zone_of(zone)).timestamp()  # without a zone, it is local
+
+
+def machine_zone(tz: str | None, now: datetime) -> str | None:
+    """Return the name of this machine's time zone, so that another machine can use it; None if it has no known name.
+
+    ``tz`` is the variable TZ. Without it, /etc/localtime is a link to the zone, or /etc/timezone has the name.
+    """
+    from importlib.resources import files  # few commands need it
+
+    place = "/etc/localtime" if tz is None else tz.removeprefix(":") or "UTC"
+    if place.startswith("/"):
+        place = os.path.realpath(place).rpartition("/zoneinfo/")[2]
+    names = [place]
+    if tz is None:
+        with suppress(OSError, UnicodeDecodeError):
+            names.append(Path("/etc/timezone").read_text(encoding="utf-8").strip())
+    known = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    moments = [now, now + timedelta(days=182)]  # summer and winter: a file may have the name of an earlier zone
+    for name in names:
+        if name in known and all(
+            moment.astimezone().utcoffset() == moment.astimezone(zone_of(name)).utcoffset() for moment in moments
+        ):
+            return name
+    return None
 
 
 def parse_at(text: str, local_zone: str | None, now: datetime) -> datetime:

@@ -50,8 +50,8 @@ class Settings:
 
     ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the
     ``phone_column``, ``phones`` describes where its phones are, and ``blank`` counts its blank rows. ``zone`` is the
-    time zone of the job; None is the machine's time zone. ``is_past_canary`` means that a person has resumed the job
-    after --canary.
+    time zone of the job; None is the machine's, whose name was not found. ``is_past_canary`` means that a person has
+    resumed the job after --canary.
     """
 
     operation: str

@@ -28,7 +28,7 @@ from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
 from msgctl.jobs.plan import PLAN_FIELDS, ROW_COLUMNS, Plan, planned_rows
 from msgctl.jobs.report import JOB_FIELDS, with_columns_of_file
-from msgctl.jobs.schedule import parse_at
+from msgctl.jobs.schedule import machine_zone, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
 from msgctl.jobs.tally import Tally
 from msgctl.lists.faults import MAX_LISTED, Faults, rows_left_out
@@ -158,21 +158,25 @@ class Bulk:
         state, due = "active", None
         if self._due is not None:
             state, due = "scheduled", int(self._due * 1000)
+        context = self.context
+        zone = self._settings.timezone  # stored, because the job may be sent by another machine, or by cron
+        if zone is None:
+            zone = machine_zone(context.environ.get("TZ"), datetime.fromtimestamp(context.store.clock(), UTC))
         try:
             job = jobs.publish(
-                self.context.store,
+                context.store,
                 number,
                 state=state,
                 digest=importer.digest,
                 name=self.rules.name,
                 due=due,
-                settings=self._settings.dump(),
+                settings=replace(self._settings, timezone=zone).dump(),
             )
-            self.context.job = job.id
+            context.job = job.id
         except KeyboardInterrupt:
-            job = jobs.get(self.context.store, number)
+            job = jobs.get(context.store, number)
             if job.state != "importing":
-                self.context.job = job.id  # the error mentions it
+                context.job = job.id  # the error mentions it
             raise
         return job
 
