@@ -151,7 +151,7 @@ def _named(phone: str) -> str:
 
 
 def _optouts(context: Context, phone: str) -> str:
-    """Return the channels that a number has opted out of, each with its time; empty if there are none."""
+    """Return the channels that a number has opted out of, each with its time."""
     optouts = []
     for optout in people.optouts_of(context.store, phone):
         channel = "all channels" if optout.channel == people.ALL else optout.channel

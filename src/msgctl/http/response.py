@@ -436,7 +436,7 @@ class Failure(NamedTuple):
 
     @property
     def _quotation(self) -> str:
-        """The service's error message after a colon; empty if there is none."""
+        """The service's error message after a colon; empty without a message."""
         message = self._service_message()
         return f": {message}" if message else ""
 

@@ -178,10 +178,10 @@ class Context(Streams):
         except STORE_ERRORS as error:
             place = self.store_place
             if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == places.SANDBOX_STORE:
-                error.hint = files.STATE_ELSEWHERE
+                error = error.replaced(hint=files.STATE_ELSEWHERE)
             if self.command in STORE_CHANGES:
-                raise error.replaced(consequence="nothing was changed") from None
-            raise
+                error = error.replaced(consequence="nothing was changed")
+            raise error from None
         if abs(store.machine_error) > MAX_CLOCK_ERROR:
             way = "ahead of" if store.machine_error > 0 else "behind"
             self.warn(
