@@ -44,11 +44,6 @@ class Importer:
         """The digest of the message, its options, and the rows so far."""
         return self._digest.digest()
 
-    @property
-    def has_several_messages(self) -> bool:
-        """Whether rows have different messages."""
-        return self._last_number > 1
-
     def read(self, listed: Recipients, render: Render) -> list[str]:
         """Write every row, and return the file's own columns.
 

@@ -401,8 +401,6 @@ class Bulk:
                 context.note(f"Line {row.line}: {phone}{row.reason}")
             if (more := tally.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
                 context.note(f"… and {more:,} more")
-            if outcome == "duplicate" and rows and importer.has_several_messages:
-                context.note("A job sends one message to each person. For the other messages, use another file.")
         if plan.settings.blank:
             context.note(rows_left_out(plan.settings.blank, "blank", name_of(self.source.file)))
         if importer.left_out:
