@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -115,13 +115,14 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if opens is not None and job.pending:
         owners.schedule(context.store, job.number, settings.dump(), max(int(opens * 1000), job.due or 0))
         return running.scheduled(context, jobs.get(context.store, job.number))
+    pending = _pending(context, job, settings)
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
-        question = f"Send {_pending(context, job, settings)} now?{_pause(context, job, settings)}"
+        question = f"Send {pending.in_words} now?{pending.canary}"
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
-    elif _can_send(context, job, settings):
-        context.note(f"Sending {_pending(context, job, settings)}.{_pause(context, job, settings)}")
+    elif job.pending and not pending.limit:
+        context.note(f"Sending {pending.in_words}.{pending.canary}")
     if settings != before:
         context.client  # noqa: B018 (without a credential, the job keeps its settings and its canary)
         owners.change_settings(context.store, job.number, settings.dump())
@@ -132,39 +133,39 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 
 def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -> None:
     """Print what a resume would send. Warn if the limit of credits allows no message."""
-    budget = budget_of(context.store, settings, job)
-    if budget is not None and job.pending and not _can_send(context, job, settings):
+    pending = _pending(context, job, settings)
+    if pending.limit:
         context.warn(
-            f"The job would send no messages. {budget.reached().what}: "
-            "raise the limit with --max-credits N, the new total."
+            f"The job would send no messages. {pending.limit}: raise the limit with --max-credits N, the new total."
         )
         return
     when = ""
     if not is_open:
         when = " when its window opens"
-    context.note(f"The job would send {_pending(context, job, settings)}{when}.{_pause(context, job, settings)}")
+    context.note(f"The job would send {pending.in_words}{when}.{pending.canary}")
 
 
-def _can_send(context: Context, job: Job, settings: Settings) -> bool:
-    """Return whether the job has a pending message that its limit of credits allows."""
-    budget = budget_of(context.store, settings, job)
-    least = recipients.pending_cost(context.store, job.number).least
-    return job.pending > 0 and (budget is None or budget.allows(1, least) != 0)
+class _Pending(NamedTuple):
+    """The pending messages of a job and their estimate: ``2 pending messages for about 2 credits (20 of 22 used)``.
+
+    ``limit`` says that the limit of credits allows none of them, and ``canary`` that the job pauses after some of them;
+    each is empty if it is not so.
+    """
+
+    in_words: str
+    limit: str
+    canary: str
 
 
-def _pending(context: Context, job: Job, settings: Settings) -> str:
-    """Return the pending messages and their estimate: ``2 pending messages for about 2 credits (20 of 22 used)``."""
-    segments = recipients.pending_cost(context.store, job.number).segments
-    cost = _cost(segments, settings, budget_of(context.store, settings, job))
-    return f"{plural(job.pending, 'pending message')}{cost}"
-
-
-def _pause(context: Context, job: Job, settings: Settings) -> str:
-    """Return a sentence about a canary that has recipients left: `` The job pauses after 2 recipients.``"""
+def _pending(context: Context, job: Job, settings: Settings) -> _Pending:
+    budget, limit, pause = budget_of(context.store, settings, job), "", ""
+    cost = recipients.pending_cost(context.store, job.number)
+    if budget is not None and job.pending and budget.allows(1, cost.least) == 0:
+        limit = budget.reached().what
     canary = canary_left(context.store, settings, job)
-    if not canary or canary >= job.pending:
-        return ""
-    return f" The job pauses after {plural(canary, 'recipient')}."
+    if canary and canary < job.pending:
+        pause = f" The job pauses after {plural(canary, 'recipient')}."
+    return _Pending(f"{plural(job.pending, 'pending message')}{_cost(cost.segments, settings, budget)}", limit, pause)
 
 
 def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
