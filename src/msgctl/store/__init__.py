@@ -25,9 +25,9 @@ count every attempt.
 key, the same two transactions take the key and store the result under it.
 
 **An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or
-an advisory lock of the session in PostgreSQL. The lock only avoids take-overs from a process
-that is alive. Safety comes from the epoch: a process that was suspended and wakes up finds another epoch, and its
-intents have expired.
+an advisory lock of the session in PostgreSQL. The lock only avoids take-overs from a process that is
+alive. Safety comes from the epoch: a process that was suspended and wakes up finds another epoch, and its intents have
+expired.
 
 **Removal** marks jobs as removed, so that every view omits them, and deletes rows in slices. For 90 days, names,
 digests, numbers and times stay: they protect people from repeats.
