@@ -116,13 +116,13 @@ def api(
     if context.options.fields or context.options.format in (Format.CSV, Format.TSV, Format.JSONL):
         raise UsageError("api prints the response unchanged: --fields, csv, tsv and jsonl do not apply")
     content = None if body is None else json_body(context, body)[0]
-    context.operation = _operation(method, path, has_body=content is not None)
-    context.effect = context.operation.effect
+    context.run.operation = _operation(method, path, has_body=content is not None)
+    context.run.effect = context.run.operation.effect
     pairs = tuple(field or ())
     if method == "GET" or content is not None:
-        request = Request(context.operation, pairs, (), content)
+        request = Request(context.run.operation, pairs, (), content)
     else:
-        request = Request(context.operation, (), pairs)
+        request = Request(context.run.operation, (), pairs)
     if context.options.dry_run:
         return dry_run(context, request)
     response = context.client.fetch(request)

@@ -22,7 +22,6 @@ from msgctl import __version__, files
 from msgctl import operations as ops
 from msgctl.cli.shell.context import MAX_CLOCK_ERROR, Context
 from msgctl.cli.shell.tree import command, group
-from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.urls import is_loopback
 from msgctl.errors import Interrupted, MsgctlError, RefusedError
@@ -79,7 +78,6 @@ class Machine:
         self.store: Store | None = None
         """The store, if it can be used."""
         self.jobs: list[Job] = []
-        context.optional_store = None  # `check_store` reports a store that cannot be used
 
     def needs(self, *checks: str) -> None:
         """Raise NotCheckedError if one of these checks has failed."""
@@ -107,7 +105,6 @@ def check_file(machine: Machine) -> Finding:
     path = files.shown(context.config_path)
     if not context.config_path.exists():
         return Finding(f"{path} does not exist")
-    context.config = config_file.load(context.config_path)
     if faults := profiles.unknown_settings(context.config):
         return Finding("; ".join(faults), "failed", "Correct or remove the setting.")
     return Finding(path)

@@ -315,7 +315,7 @@ def resend(
     from msgctl.cli.runs import running
 
     job = job_named(context, name)
-    context.job = job.id
+    context.run.job = job.id
     running.check_account(context, job)
     owners.check_not_cancelled(job, only)
     store = context.store
@@ -362,7 +362,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     from msgctl.cli.runs import running
 
     named = job_named(context, job)
-    context.job = named.id
+    context.run.job = named.id
     if context.options.profile is not None:  # a job of another account may have the same name
         running.check_account(context, named)
     if named.state == "done":
@@ -414,7 +414,7 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
     account = context.profile.account
     named = {job.number: job for job in (job_named(context, name) for name in names)}
     for job in named.values():
-        context.job = job.id
+        context.run.job = job.id
         if job.account != account:
             hint = (
                 f"Choose a profile of its account: msgctl -p {clean(shlex.quote(job.profile))} job remove {job.typed}"

@@ -252,7 +252,7 @@ def _refuse_missing(settings: TomlTable, *, has_key: bool) -> None:
 
 def _check_account(context: Context, name: str, settings: TomlTable) -> Result:
     """Request and return the balance with the unsaved profile. After an error, nothing is saved."""
-    context.profile = StoredProfile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked()
+    context.use(StoredProfile(name, profiles.COMMAND_LINE, settings, f"profile {name}").checked())
     request = build(ops.BALANCE, {})
     if context.options.dry_run:
         return dry_run(context, request)

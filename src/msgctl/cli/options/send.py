@@ -112,7 +112,7 @@ class Country(OptionGroup):
         phone = phones.parse_number(text, home, sms=sms, unchecked=self.unchecked)
         if phone.abroad:
             context.note(f"{phone.digits} is a number in {phone.abroad}")
-        if home is None and context.effect is not Effect.SENDS and phones.may_be_national(text):
+        if home is None and context.run.effect is not Effect.SENDS and phones.may_be_national(text):
             context.note(f"{quote(text)} is read as {phones.with_country(phone.digits)}. {phones.NAME_COUNTRY}")
         return phone.digits
 

@@ -38,7 +38,7 @@ class Which(OptionGroup):
             job = last
         else:
             raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
-        context.job = job.id
+        context.run.job = job.id
         return job
 
 

@@ -172,11 +172,11 @@ class Bulk:
                 due=due,
                 settings=replace(self._settings, timezone=zone).dump(),
             )
-            context.job = job.id
+            context.run.job = job.id
         except KeyboardInterrupt:
             job = jobs.get(context.store, number)
             if job.state != "importing":
-                context.job = job.id  # the error mentions it
+                context.run.job = job.id  # the error mentions it
             raise
         return job
 
@@ -446,7 +446,7 @@ class Bulk:
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the paused job with this name, or return the result of its earlier run."""
         context = self.context
-        context.job = job.id
+        context.run.job = job.id
         if job.is_running:
             raise owners.running_elsewhere(job)
         self._note_options(job)

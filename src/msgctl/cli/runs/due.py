@@ -108,10 +108,9 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     name = context.options.profile
     if name is not None:  # the context of another store has any of the profiles that use it
         name = None if job.profile == profiles.ENVIRONMENT else job.profile
-    own = context.with_profile(name)
+    own = context.with_profile(name, context.store)
     try:
         with own.stack:
-            own.store = context.store
             running.check_account(own, job)
             run_job = _pause if _is_too_late(own.store, job) else running.send_pending
             job_result = run_job(own, job)

@@ -49,7 +49,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_re
     ``only_resend`` is true, or the job was paused before the resend. ``is_resumed`` means that a person resumes it.
     Raises ConditionError if another process is running the job, or takes it over.
     """
-    context.job, context.is_job_stored = job.id, False
+    context.run.job, context.run.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential
     state = "scheduled" if job.state == "scheduled" else "active"
     excluded_before = job.excluded if job.begun else 0
@@ -65,7 +65,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_re
     try:
         _run(context, sender, owned.job)
         job, how = sender.finish()
-        context.is_job_stored = True
+        context.run.is_job_stored = True
     except STORE_ERRORS as lost:
         job, how = _without_store(sender, lost)
         is_stored = False
@@ -76,7 +76,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_re
         try:
             return send_pending(context, job)
         except (ConditionError, UsageError) as other:  # another process has taken or cancelled the job in between
-            if context.sent.count and not isinstance(other, LostJobError):
+            if context.run.sent.count and not isinstance(other, LostJobError):
                 raise other.replaced(consequence="the resend is complete") from None
             raise
     error = None
@@ -138,7 +138,7 @@ def result(
     is_replayed: bool = False,
 ) -> OwnResult:
     """Return a job as ``job show`` prints it, with its error and the next steps."""
-    context.job = job.id
+    context.run.job = job.id
     summary = report.details(context.store, job, context.words_of(job.profile)) if is_stored else report.summary(job)
     steps = report.next_steps(summary, context.store.now(), is_polled=layout is Layout.JOB_POLLED)
     failures = [failure] if failure else []
@@ -150,9 +150,9 @@ def replayed(context: Context, job: Job, how: Ending) -> OwnResult:
     error = None
     if job.state != "scheduled":
         error = ending.error_of(job, how)
-    context.is_replayed = True
+    context.run.is_replayed = True
     if job.accepted or job.unknown or job.sending:
-        context.sent.add(1)
+        context.run.sent.add(1)
     context.note_sandbox()
     context.note(f'This is the result of the earlier run of job "{job.reference}". Nothing was sent now.')
     return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
@@ -248,7 +248,7 @@ def check_account(context: Context, job: Job) -> None:
     base_url, client, key = (context.environ.get(name) for name in profiles.VARIABLES.values())
     if is_environment and not (is_named or (base_url and client and key)):
         hint = "Set them again, or choose a profile of the same account with -p."
-        if context.command == "job run-due":  # with -p, it sends only the jobs of the profile
+        if context.run.command == "job run-due":  # with -p, it sends only the jobs of the profile
             hint = f"Set them again, or use a profile of the same account: msgctl -p NAME job resume {job.typed}"
         raise ConfigurationError(
             f"The job was started with the environment variables {', '.join(profiles.VARIABLES.values())}",
@@ -258,7 +258,7 @@ def check_account(context: Context, job: Job) -> None:
     is_given = base_url and client and key and urls.account(base_url, client) == job.account
     if not (is_named or is_given or is_environment):
         try:
-            context.profile = context.chosen(job.profile)  # the store stays the same, and so do the commands in hints
+            context.use(context.chosen(job.profile))  # the commands in hints stay the same
         except ConfigurationError as error:
             if error.reason != "no_profile":
                 raise

@@ -49,7 +49,7 @@ def send_message(context: Context, request: Request, options: SendOptions, wait:
     key = None
     if options.once is not None:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
-        context.is_once = not options.resend_unknown
+        context.run.is_once = not options.resend_unknown
     channel = None if options.ignore_optout else request.operation.channel
     result = run(context, request, key=key, channel=channel)
     if isinstance(result, OwnResult) or not wait.wait:
@@ -108,7 +108,7 @@ class Attempt:
         self._client = context.client  # before the intent, because it fails without a credential
         self._request = request
         self._send = send
-        self._sent_before = context.sent.count
+        self._sent_before = context.run.sent.count
         self._outcomes: Sequence[Outcome] = ()
         """The outcomes of the recipients; empty if the request was certainly not sent."""
 
@@ -156,7 +156,7 @@ class Attempt:
     def _failed(self, error: MsgctlError) -> MsgctlError:
         """Return the error of the request, with the outcomes of its recipients if it was sent or refused."""
         self._outcomes = ()
-        if isinstance(error, RefusedError) or self._context.sent.count > self._sent_before:
+        if isinstance(error, RefusedError) or self._context.run.sent.count > self._sent_before:
             error.recipients = self._outcomes = outcomes_after(error, self._request.phones)
         return error
 
@@ -164,7 +164,7 @@ class Attempt:
         """Return the error of a request that was interrupted anywhere, perhaps while the client counted it."""
         from msgctl.http.client import interrupted
 
-        sent = self._context.sent
+        sent = self._context.run.sent
         if not self._client.is_sent:
             sent.count = self._sent_before
         return self._failed(interrupted(self._request, is_sent=sent.count > self._sent_before))
@@ -173,7 +173,7 @@ class Attempt:
         """Store how the request ended. A store that cannot be used does not change the result of the command."""
         if isinstance(end, ServiceResult):
             self._outcomes = end.outcomes
-        self._context.recipients = outcomes = self._outcomes
+        self._context.run.recipients = outcomes = self._outcomes
         if (send := self._send) is None:
             return
         from msgctl.store import removal
@@ -297,16 +297,16 @@ def _is_final(context: Context, request: Request, earlier: StoredResult) -> bool
 
 def _replayed(context: Context, request: Request, earlier: StoredResult, key: Key | None) -> ServiceResult:
     """Return the stored result of an earlier run. Raises OutcomeUnknownError if it is unknown."""
-    context.sent.add(1)  # before the rest, which Ctrl-C may interrupt
-    context.is_replayed = True
+    context.run.sent.add(1)  # before the rest, which Ctrl-C may interrupt
+    context.run.is_replayed = True
     context.note_sandbox()
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(request, stored_response(request, content, earlier.http_status, context.words))
         if all(outcome.outcome == REFUSED for outcome in result.outcomes):
-            context.sent.add(-1)
-        context.recipients = result.outcomes
+            context.run.sent.add(-1)
+        context.run.recipients = result.outcomes
         accepted = [outcome.phone for outcome in result.outcomes if outcome.phone and outcome.outcome == ACCEPTED]
         hint = ""
         if key and key.resend_unknown and accepted:

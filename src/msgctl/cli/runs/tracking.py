@@ -166,7 +166,7 @@ def track_sent(context: Context, result: ServiceResult, max_wait: float, until: 
     context.printer.print_last_states(rows)
     failures = [*result.failures]
     noun, done = "message", "delivered"
-    if context.operation and context.operation.channel == "call":
+    if context.run.operation and context.run.operation.channel == "call":
         noun, done = "call", "answered"
     states = [recipient.state for recipient in recipients]
     if error := _error_of(tracker, recipients, noun):

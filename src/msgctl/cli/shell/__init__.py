@@ -1,1 +1,1 @@
-"""The command tree, the context of one run, its streams and signals, and its errors."""
+"""The command tree, the context of one run, its signals, and its errors."""

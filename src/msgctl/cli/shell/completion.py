@@ -46,7 +46,7 @@ def complete(command: Any, context: Any) -> NoReturn:
     is_bash = os.environ[VARIABLE].endswith("bash")
     is_fish_condition = os.environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args"
     has_none = bool(code) if is_fish_condition else text.strip() in ("", "_files")
-    if has_none and not (context.completes_files or (is_bash and _is_redirected())):
+    if has_none and not (context.run.completes_files or (is_bash and _is_redirected())):
         text, code = "", int(is_bash)
     sys.stdout.write(text)
     sys.exit(code)
@@ -70,7 +70,7 @@ def script(shell: str) -> str:
 
 def file_names(ctx: typer.Context) -> list[str]:
     """Let the shell complete file names."""
-    ctx.obj.completes_files = True
+    ctx.obj.run.completes_files = True
     return []
 
 

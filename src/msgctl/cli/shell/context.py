@@ -1,21 +1,25 @@
-"""One run of msgctl: its options, streams and clock, and the objects that commands use."""
+"""One run of msgctl: its options, streams and clock, the objects that commands use, and what its error reports."""
 
+import os
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from msgctl import files
-from msgctl.cli.shell.streams import Streams
+from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import places, profiles
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
 from msgctl.http import SentCounter
 from msgctl.operations import Effect, Operation
+from msgctl.output.result import Format
 
 if TYPE_CHECKING:
     from datetime import date, datetime, tzinfo
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from msgctl.http.client import Client
     from msgctl.outcomes.outcome import Outcome
     from msgctl.outcomes.words import AddedWords
-    from msgctl.output.printer import Printer
+    from msgctl.output.printer import Printer, Screen
     from msgctl.sandbox.emulator import Emulator
     from msgctl.store.store import Store
 
@@ -36,9 +40,43 @@ STORE_CHANGES = {"optout add", "optout remove", "optout import", "job cancel", "
 """The commands that change only the store."""
 
 
-class Context(Streams):
-    """Creates profile, client, printer and emulator when they are first needed, and closes them at the end.
+_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|store|url)\b)(?!.*--help)")
+"""The beginning of the commands in hints that depend on the account."""
 
+
+@dataclass(eq=False, repr=False)
+class Run:
+    """The facts about a run that its error and its notes report."""
+
+    command: str = "msgctl"
+    """The command without ``msgctl``, such as ``sms send``, once it is known."""
+    operation: Operation | None = None
+    """The operation of the command, once it is known."""
+    effect: Effect | None = None
+    """The effect of the command on the service; None if it makes no request."""
+    is_understood: bool = False
+    """Whether the whole command line was parsed, so that `Context.options` is complete."""
+    completes_files: bool = False
+    """Whether the shell may complete the name of a file here."""
+    sent: SentCounter = field(default_factory=SentCounter)
+    """The requests that may have sent or changed something; the contexts and clients of a run share it."""
+    recipients: Sequence["Outcome"] = ()
+    """The outcomes of the recipients of a single send, once they are known."""
+    job: str | None = None
+    """The ID of the job that the command is about, once it is known."""
+    is_job_stored: bool = False
+    """Whether all results of the job that this run has sent are stored."""
+    is_replayed: bool = False
+    """Whether the result comes from an earlier run with the same key or name."""
+    is_once: bool = False
+    """Whether the same command sends nothing again, because of its --once key."""
+    is_sandbox_noted: bool = False
+
+
+class Context:
+    """The streams, options and clock of a run, and the profile, store and client that its commands use.
+
+    They are created when they are first needed, and closed at the end. Another profile or store needs `with_profile`.
     Streams and time are parameters, so that tests can replace them.
     """
 
@@ -53,34 +91,18 @@ class Context(Streams):
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        super().__init__(stdin, stdout, stderr, environ)
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.environ = os.environ if environ is None else environ
         self._given_clock = clock
         self.clock = clock or time.time
         self.monotonic = monotonic
         self.sleep = sleep
-        self.command = "msgctl"
-        """The command without ``msgctl``, such as ``sms send``, once it is known."""
-        self.job: str | None = None
-        """The ID of the job that the command is about, once it is known."""
-        self.operation: Operation | None = None
-        """The operation of the command, once it is known."""
-        self.effect: Effect | None = None
-        """The effect of the command on the service; None if it makes no request."""
-        self.is_understood = False
-        """Whether the whole command line was parsed, so that `options` is complete."""
-        self.is_sandbox_noted = False
-        self.sent = SentCounter()
-        """The requests that may have sent or changed something; the contexts and clients of a run share it."""
-        self.is_job_stored = False
-        """Whether all results of the job that this run has sent are stored."""
-        self.is_replayed = False
-        """Whether the result comes from an earlier run with the same key or name."""
-        self.is_once = False
-        """Whether the same command sends nothing again, because of its --once key."""
-        self.recipients: Sequence[Outcome] = ()
-        """The outcomes of the recipients of a single send, once they are known."""
-        self.completes_files = False
-        """Whether the shell may complete the name of a file here."""
+        self.options = GlobalOptions()
+        self.usual_format = Format.TABLE if stdout.isatty() else Format.TSV
+        """The output format of a run without -o and --json."""
+        self.run = Run()
         self.stack = ExitStack()
         """Resources to close at the end of the run."""
 
@@ -94,9 +116,15 @@ class Context(Streams):
     def config(self) -> config_file.ConfigFile:
         """The configuration file. Warns about settings that msgctl does not know. Raises ConfigurationError."""
         config = config_file.load(self.config_path)
-        for fault in profiles.unknown_settings(config):
-            self.warn(fault)
+        if not self._is_doctor:
+            for fault in profiles.unknown_settings(config):
+                self.warn(fault)
         return config
+
+    @property
+    def _is_doctor(self) -> bool:
+        """Whether the command itself reports faults of the configuration file and the store."""
+        return self.run.command == "doctor"
 
     @cached_property
     def profile(self) -> profiles.Profile:
@@ -127,13 +155,19 @@ class Context(Streams):
             return AddedWords(profiles.stored(self.config, profile).setting("words") or {})
         return NO_WORDS
 
-    def with_profile(self, name: str | None) -> "Context":
-        """Return a context of the same run with another profile, its own store and client."""
+    def use(self, profile: profiles.Profile) -> None:
+        """Use the profile of a job, or one that is not saved yet, for the rest of the run. The store stays the same."""
+        self.profile = profile
+
+    def with_profile(self, name: str | None, store: "Store | None" = None) -> "Context":
+        """Return a context of the same run with another profile and client, and its store or ``store``."""
         other = copy(self)
         for cached in ("profile", "credential", "client", "store", "optional_store"):
             vars(other).pop(cached, None)
-        other.options, other.stack = copy(self.options), ExitStack()
+        other.options, other.run, other.stack = copy(self.options), copy(self.run), ExitStack()
         other.options.profile = name
+        if store is not None:
+            other.store = store
         return other
 
     @cached_property
@@ -179,7 +213,7 @@ class Context(Streams):
             place = self.store_place
             if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == places.SANDBOX_STORE:
                 error = error.replaced(hint=files.STATE_ELSEWHERE)
-            if self.command in STORE_CHANGES:
+            if self.run.command in STORE_CHANGES:
                 error = error.replaced(consequence="nothing was changed")
             raise error from None
         if abs(store.machine_error) > MAX_CLOCK_ERROR:
@@ -231,7 +265,7 @@ class Context(Streams):
     @cached_property
     def client(self) -> "Client":
         credential = self.credential
-        if self.store_location is not None and not self.profile.is_sandbox:
+        if self.store_location is not None and not (self.profile.is_sandbox or self._is_doctor):
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
 
@@ -247,7 +281,7 @@ class Context(Streams):
             timeout=self.options.timeout,
             log=self.say,
             verbosity=self.options.verbose,
-            counter=self.sent,
+            counter=self.run.sent,
             sleep=self.sleep,
             transport=transport,
             added=self.words,
@@ -284,7 +318,68 @@ class Context(Streams):
             return 0
         return int(datetime(day.year, day.month, day.day, tzinfo=self.zone).timestamp() * 1000)
 
-    # --- printing
+    # --- standard output and standard error
+
+    @property
+    def format(self) -> Format:
+        return self.options.format or self.usual_format
+
+    @property
+    def is_json(self) -> bool:
+        """Whether --json was given: then standard error has only JSON, too."""
+        return self.options.format is Format.JSON
+
+    @property
+    def shows_notes(self) -> bool:
+        return not (self.options.quiet or self.is_json)
+
+    def screen(self, stream: TextIO) -> "Screen":
+        """Return the screen of a stream. In this order, --no-color, NO_COLOR, FORCE_COLOR and TERM decide on colour."""
+        from msgctl.output.printer import Screen, terminal_width
+
+        is_terminal = stream.isatty()
+        is_refused = self.options.no_color or self.environ.get("NO_COLOR")
+        has_color = is_terminal and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
+        color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
+        return Screen(stream, terminal_width(stream) if is_terminal else None, color)
+
+    def for_profile(self, text: str) -> str:
+        """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
+        if not self.options.profile:
+            return text
+        prefix = f"msgctl -p {shlex.quote(self.options.profile)} "
+        return _COMMAND.sub(lambda _: prefix, text)
+
+    def note(self, text: str) -> None:
+        """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""
+        if self.shows_notes:
+            self._write(self.for_profile(text))
+
+    def warn(self, text: str) -> None:
+        """Print a warning on standard error, even with --quiet, but not under --json."""
+        if not self.is_json:
+            self._write(f"Warning: {text}")
+
+    def _write(self, text: str) -> None:
+        """Print a text, wrapped unless it contains a command to copy."""
+        self.say(text if "msgctl " in text else self.wrapped(text))
+
+    def wrapped(self, text: str, *, indent: int = 0) -> str:
+        """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
+        if not self.stderr.isatty():
+            return text
+        from textwrap import TextWrapper
+
+        from msgctl.output.printer import terminal_width
+
+        width = terminal_width(self.stderr) - indent
+        wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        return ("\n" + " " * indent).join(part for line in text.split("\n") for part in wrapper.wrap(line) or [""])
+
+    def say(self, text: str) -> None:
+        """Print a line on standard error."""
+        self.stderr.write(text + "\n")
+        self.stderr.flush()
 
     def check_fields(self, columns: Iterable[str]) -> None:
         """Check --fields before a request is made. Raises UsageError."""
@@ -296,12 +391,12 @@ class Context(Streams):
     def note_sandbox(self) -> None:
         """Print that nothing is really sent, once in a run, if the profile is the sandbox."""
         try:
-            if self.is_sandbox_noted or not self.profile.is_sandbox:
+            if self.run.is_sandbox_noted or not self.profile.is_sandbox:
                 return
         except NoProfileError:  # `msgctl optout` needs no profile
             return
-        self.is_sandbox_noted = True
-        is_sent = self.effect is Effect.SENDS and not self.options.dry_run
+        self.run.is_sandbox_noted = True
+        is_sent = self.run.effect is Effect.SENDS and not self.options.dry_run
         note = "sandbox: not really sent" if is_sent else "sandbox: simulated"
         if self.printer.shows_verdicts:
             self.printer.aside = f"({note})"

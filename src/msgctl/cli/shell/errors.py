@@ -33,19 +33,20 @@ from msgctl.values import MIN_LIKENESS, quote
 
 def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
-    sends_nothing = context.effect is not Effect.SENDS and error.consequence == NOTHING_SENT
-    if isinstance(error, STORE_ERRORS) and (context.sent.count or sends_nothing):
+    run = context.run
+    sends_nothing = run.effect is not Effect.SENDS and error.consequence == NOTHING_SENT
+    if isinstance(error, STORE_ERRORS) and (run.sent.count or sends_nothing):
         error = error.replaced(consequence="")
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
-    if is_before and context.operation is not None and not context.sent.count and not error.consequence:
-        error = error.replaced(consequence=context.operation.effect.prevented)
+    if is_before and run.operation is not None and not run.sent.count and not error.consequence:
+        error = error.replaced(consequence=run.operation.effect.prevented)
     error = with_word(error, context)
-    if context.effect is Effect.SENDS:
-        error.recipients = error.recipients or context.recipients
+    if run.effect is Effect.SENDS:
+        error.recipients = error.recipients or run.recipients
     if error.hint:
         error = error.replaced(hint=context.for_profile(error.hint))
     as_json = context.is_json
-    if not context.is_understood:  # the command line was not parsed completely
+    if not run.is_understood:  # the command line was not parsed completely
         as_json |= re.search(r" (--json|(-o|--output)[ =]?json) ", f" {' '.join(arguments)} ", re.I) is not None
     if isinstance(error, Interrupted) and context.stderr.isatty() and not as_json:
         context.say("")  # ends the line with ^C or a prompt
@@ -84,20 +85,21 @@ def with_word(error: MsgctlError, context: Context) -> MsgctlError:
 
 def _json_line(error: MsgctlError, context: Context) -> str:
     """Return the error as a JSON object on one line of ASCII, which every encoding can write."""
+    run = context.run
     document: dict[str, Any] = {
         "kind": error.kind,
         "reason": error.reason,
         "message": error.message,
         "exit_code": error.exit_code,
-        "nothing_sent": not context.sent.count or (context.operation is not None and context.operation.verifies),
+        "nothing_sent": not run.sent.count or (run.operation is not None and run.operation.verifies),
         "time": timestamp(context.clock()),
-        "command": context.command,
+        "command": run.command,
     }
     if error.hint:
         document["hint"] = error.hint
-    if job := error.job or context.job:
+    if job := error.job or run.job:
         document["job"] = job
-    if context.is_replayed:
+    if run.is_replayed:
         document["replayed"] = True
     return jsontext.escape_json(jsontext.dump({**document, **error.document()}), ascii_only=True)
 

@@ -59,9 +59,9 @@ def run(arguments: Sequence[str], context: Context) -> int:
         return code
     why = f"could not be written to standard output: {fault.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
-    if context.job is not None:
-        error = error.with_hint(f"The job is stored. See: msgctl job show {context.job}")
-    if context.sent.count:
+    if context.run.job is not None:
+        error = error.with_hint(f"The job is stored. See: msgctl job show {context.run.job}")
+    if context.run.sent.count:
         error = OutcomeUnknownError(f"The request was sent, but its result {why}", _not_again(context))
     error_code = report(error, context)
     return code or error_code
@@ -85,11 +85,11 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except (KeyboardInterrupt, typer.Abort, EOFError):
         abandon(context.stdout)
         what = "Interrupted"
-        if context.sent.count and not context.is_job_stored:
+        if context.run.sent.count and not context.run.is_job_stored:
             what = "Interrupted after the request was sent"
         return report(Interrupted(what, _not_again(context)), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
-        return report(unexpected(error, is_sent=bool(context.sent.count)), context, arguments)
+        return report(unexpected(error, is_sent=bool(context.run.sent.count)), context, arguments)
 
 
 def _print(result: Result, context: Context) -> int:
@@ -126,14 +126,15 @@ def _save(result: OwnResult, path: Path, context: Context) -> None:
 
 def _not_again(context: Context) -> str | None:
     """Return the advice for a request or a job whose result could not be printed."""
-    if context.job is not None:
-        return f"See: msgctl job show {context.job}"
-    if not context.sent.count:
+    run = context.run
+    if run.job is not None:
+        return f"See: msgctl job show {run.job}"
+    if not run.sent.count:
         return None
-    if context.operation is None and context.effect is Effect.SENDS:
+    if run.operation is None and run.effect is Effect.SENDS:
         return "See: msgctl job list"
-    if context.operation is None:
+    if run.operation is None:
         return "Run the command again: it creates no short URL twice."
-    if context.is_once or context.is_replayed:
+    if run.is_once or run.is_replayed:
         return "To see the result, run the same command again: it sends nothing."
-    return NOT_AGAIN.get(context.operation.effect)
+    return NOT_AGAIN.get(run.operation.effect)

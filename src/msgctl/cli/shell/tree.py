@@ -55,8 +55,8 @@ class _WithGlobalOptions:
 
     def announce(self, ctx: Any) -> None:
         """Store in the context which command runs, and what it does."""
-        ctx.obj.command = ctx.command_path.removeprefix("msgctl ")
-        ctx.obj.operation, ctx.obj.effect = self.facts.performs, self.facts.effect
+        ctx.obj.run.command = ctx.command_path.removeprefix("msgctl ")
+        ctx.obj.run.operation, ctx.obj.run.effect = self.facts.performs, self.facts.effect
 
     def _adapted(self, option: Any, parameters: Sequence[Any]) -> Any:
         """Return a global option as the command's help shows it, -n only if it makes a request, -y only if it asks."""
@@ -128,7 +128,7 @@ class Command(_WithGlobalOptions, TyperCommand):
         except typer.TyperException as error:  # some errors lack the context, which the hint about the help needs
             vars(error).update(ctx=ctx)
             raise
-        ctx.obj.is_understood = True
+        ctx.obj.run.is_understood = True
         ctx.obj.options.check()
         if ctx.obj.options.fields and not self.facts.has_more_columns:
             ctx.obj.check_fields(self.facts.columns)
