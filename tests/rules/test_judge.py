@@ -9,6 +9,7 @@ import pytest
 
 from msgctl import operations
 from msgctl.credits import CREDIT
+from msgctl.http.request import Request
 from msgctl.http.response import Response
 from msgctl.jsontext import MAX_PARTS, ShapeError, load_json
 from msgctl.outcomes import judge, words
@@ -162,7 +163,7 @@ def test_the_outcome_has_the_field_that_made_it_unknown_and_the_words_that_help(
     parts, document = request("sms send"), parsed(body)
     (entry,) = judge.outcomes_of(parts, 200, document).outcomes
     assert (entry.outcome, entry.doubt) == ("unknown", doubt)
-    assert Response(operations.SEND_SMS, 200, b"", document, parts, [entry]).missing_words == missing
+    assert Response(Request(operations.SEND_SMS), 200, b"", document, parts, [entry]).missing_words == missing
 
 
 def test_words_of_the_profile_override_the_built_in_lists() -> None:

@@ -55,7 +55,6 @@ CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security m
 _CREDENTIALS = re.compile("unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial", re.IGNORECASE)
 _CREDITS = re.compile("cr[eé]dit|saldo|balance", re.IGNORECASE)
 """Words of a refusal that seems to be about credits. They decide only about hints."""
-CHECK_URL = "Check the base URL: it ends in the version, /api/v1."
 
 MAX_QUOTATION = 500
 """Maximum characters that an error quotes from a response that is not clear."""
@@ -63,17 +62,21 @@ MAX_QUOTATION = 500
 
 @dataclass
 class Response:
-    """A response as the service sent it (``body``), and its JSON (``content``).
+    """A response to a request as the service sent it (``body``), and its JSON (``content``).
 
     ``parts`` are the parts of its request, and ``outcomes`` are the outcomes of the recipients of a send or change.
     """
 
-    operation: Operation
+    request: Request
     http_status: int
     body: bytes
     content: Any
     parts: RequestParts
     outcomes: Sequence[Outcome] = ()
+
+    @property
+    def operation(self) -> Operation:
+        return self.request.operation
 
     @property
     def missing_words(self) -> Sequence[str]:
@@ -99,14 +102,14 @@ class Response:
                 outcome._replace(error=text) if outcome.outcome == UNKNOWN else outcome for outcome in outcomes
             ]
 
-    def error(self, request: Request) -> MsgctlError | None:
+    def error(self) -> MsgctlError | None:
         """Return the error about unknown outcomes, or else about refused recipients; None if all were accepted."""
         if unknown := _names(self.outcomes, UNKNOWN):
             verb = "was" if len(unknown) == 1 else "were"
             doubt = self.doubt(f"{some_of(unknown)} {verb} accepted")
             return OutcomeUnknownError(
                 f"{capitalized(doubt)}: {self.quotation}",
-                request.advice,
+                self.request.advice,
                 word=("accepted", self.missing_words),
                 recipients=self.outcomes,
                 details=self.details,
@@ -174,7 +177,7 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
-    response = Response(request.operation, http_status, body, load_json(body), request.parts(added))
+    response = Response(request, http_status, body, load_json(body), request.parts(added))
     response.set_outcomes(judge.outcomes_of(response.parts, http_status, response.content).outcomes)
     return response
 
@@ -184,104 +187,6 @@ def outcomes_after(error: MsgctlError, phones: Sequence[str | None]) -> Sequence
     outcome = REFUSED if isinstance(error, (UsageError, RefusedError)) else UNKNOWN
     outcomes = error.recipients or [Outcome(phone, outcome) for phone in phones or (None,)]
     return [recipient._replace(outcome=outcome, error=error.message) for recipient in outcomes]
-
-
-def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
-    """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
-
-    Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
-    record accepts any body.
-    """
-    operation = request.operation
-    document, fault, is_json = None, raw.fault, not raw.fault
-    reading: Repeated = "refuse" if raw.is_success else "all"
-    try:
-        if not fault:
-            document = load_json(raw.body, repeated=reading)
-    except ShapeError as error:
-        fault = str(error)
-        is_json = isinstance(error, RepeatedFieldError)
-    response = Response(operation, raw.status, raw.body, document, request.parts(added))
-    failure = Failure(request, raw, response, fault, is_json, base_url)
-    if operation.effect is Effect.READS:
-        response.document = _read(failure)
-    elif operation.verifies:
-        response.document = _verified(failure)
-    else:
-        _judge(failure)
-    return response
-
-
-def _judge(failure: Failure) -> None:
-    """Set the outcomes of the response to a send or change."""
-    response = failure.response
-    status, document, parts = response.http_status, response.content, response.parts
-    judgement = judge.outcomes_of(parts, status, document)
-    outcomes = judgement.outcomes
-    if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
-        raise failure.rate_limited(outcomes) if status == RATE_LIMITED else failure.refused(outcomes)
-    if not judge.is_whole_success(status):
-        raise failure.in_doubt(failure.of_status, outcomes)
-    if not response.operation.record.fields and not failure.raw.fault:
-        response.document = document if isinstance(document, dict) else {}
-        return
-    if failure.fault:
-        raise failure.in_doubt(failure.unusable(failure.fault), outcomes)
-    response.set_outcomes(outcomes)
-    if parts.is_link and outcomes[0].outcome == UNKNOWN:
-        error = failure.in_doubt(response.doubt("the short URL was created"), outcomes)
-        error.word = ("accepted", response.missing_words)
-        raise error
-
-
-def _verified(failure: Failure) -> Mapping[str, Any]:
-    """Return the record of a code that is verified."""
-    status, document, fault = failure.response.http_status, failure.response.content, failure.fault
-    is_success = failure.raw.is_success
-    if status in (401, 403):
-        raise failure.refused()
-    if status == RATE_LIMITED:
-        raise failure.rate_limited()
-    is_breakdown = failure.is_breakdown and status != SERVICE_ERROR
-    if is_breakdown or status == PARTIAL_CONTENT or (fault and not is_success):
-        raise failure.in_doubt(failure.of_status)
-    if fault:
-        raise failure.in_doubt(failure.unusable(fault))
-    if status in EXPLAINED and codes.may_use_up(document):
-        raise failure.in_doubt(failure.of_status)
-    if not is_success:
-        raise failure.not_verified()
-    doubt = codes.doubt_of_code(failure.response.parts, document)
-    if doubt is not None:
-        raise failure.not_verified(doubt)
-    record = convert(failure.request.operation, document)
-    result = next((record[name] for name in RESULTS if name in record), None)
-    return {"status": result, **record}
-
-
-def _read(failure: Failure) -> Mapping[str, Any]:
-    """Return the record of a request that only reads."""
-    document, operation = failure.response.content, failure.request.operation
-    if not judge.is_whole_success(failure.raw.status):
-        raise failure.of_read()
-    if failure.raw.is_late:
-        raise without_response(failure.request, failure.fault)
-    is_any_body = not operation.record.fields
-    if failure.fault and (failure.raw.fault or not is_any_body):
-        raise failure.unreadable(failure.unusable(failure.fault))
-    if is_any_body:
-        if failure.is_refused:
-            raise failure.refused()
-        return document if isinstance(document, dict) else {}
-    try:
-        record = convert(operation, document, (), dict(failure.request.query).get("id"))
-        if operation.record.shape is not Shape.BALANCE:
-            return record
-        return {**record, "status": Number(f"{judge.credits_left(document):f}")}
-    except ShapeError as error:
-        if failure.is_refused:
-            raise failure.refused() from None
-        raise failure.unreadable(failure.unusable(str(error))) from None
 
 
 def without_response(request: Request, why: str) -> MsgctlError:
@@ -322,56 +227,147 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
     return names
 
 
-class Failure(NamedTuple):
-    """Composes the error for a response without the requested record.
+def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
+    """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
+
+    Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
+    record accepts any body.
+    """
+    document, fault, is_json = None, raw.fault, not raw.fault
+    reading: Repeated = "refuse" if raw.is_success else "all"
+    try:
+        if not fault:
+            document = load_json(raw.body, repeated=reading)
+    except ShapeError as error:
+        fault = str(error)
+        is_json = isinstance(error, RepeatedFieldError)
+    response = Response(request, raw.status, raw.body, document, request.parts(added))
+    parser = _Parser(response, raw, fault, is_json, base_url)
+    if request.operation.effect is Effect.READS:
+        response.document = parser.read()
+    elif request.operation.verifies:
+        response.document = parser.verify_code()
+    else:
+        parser.judge_send()
+    return response
+
+
+class _Parser(NamedTuple):
+    """Returns the record in a response, or raises the error for a response without it.
 
     ``response`` has no outcomes yet. If its JSON cannot be used, ``fault`` is the reason: the document is incomplete,
     or has a field twice. In the second case, ``is_json`` is true.
     """
 
-    request: Request
-    raw: RawResponse
     response: Response
+    raw: RawResponse
     fault: str
     is_json: bool
     base_url: str
 
+    def judge_send(self) -> None:
+        """Set the outcomes of the response to a send or change."""
+        response = self.response
+        status, document, parts = response.http_status, response.content, response.parts
+        judgement = judge.outcomes_of(parts, status, document)
+        outcomes = judgement.outcomes
+        if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
+            raise self._refused(outcomes)
+        if not judge.is_whole_success(status):
+            raise self._in_doubt(self._of_status, outcomes)
+        if not response.operation.record.fields and not self.raw.fault:
+            response.document = document if isinstance(document, dict) else {}
+            return
+        if self.fault:
+            raise self._in_doubt(self._unusable(self.fault), outcomes)
+        response.set_outcomes(outcomes)
+        if parts.is_link and outcomes[0].outcome == UNKNOWN:
+            error = self._in_doubt(response.doubt("the short URL was created"), outcomes)
+            error.word = ("accepted", response.missing_words)
+            raise error
+
+    def verify_code(self) -> Mapping[str, Any]:
+        """Return the record of a code that is verified."""
+        status, document, is_success = self.raw.status, self.response.content, self.raw.is_success
+        if status in (401, 403, RATE_LIMITED):
+            raise self._refused()
+        is_breakdown = self._is_breakdown and status != SERVICE_ERROR
+        may_be_used_up = is_breakdown or status == PARTIAL_CONTENT or (self.fault and not is_success)
+        if may_be_used_up or (status in EXPLAINED and codes.may_use_up(document)):
+            raise self._in_doubt(self._of_status)
+        if self.fault:
+            raise self._in_doubt(self._unusable(self.fault))
+        if not is_success:
+            raise self._not_verified()
+        doubt = codes.doubt_of_code(self.response.parts, document)
+        if doubt is not None:
+            raise self._not_verified(doubt)
+        record = convert(self.response.operation, document)
+        result = next((record[name] for name in RESULTS if name in record), None)
+        return {"status": result, **record}
+
+    def read(self) -> Mapping[str, Any]:
+        """Return the record of a request that only reads."""
+        document, request = self.response.content, self.response.request
+        operation = request.operation
+        if not judge.is_whole_success(self.raw.status):
+            raise self._of_read()
+        if self.raw.is_late:
+            raise without_response(request, self.fault)
+        is_any_body = not operation.record.fields
+        if self.fault and (self.raw.fault or not is_any_body):
+            raise self._unreadable(self._unusable(self.fault))
+        if is_any_body:
+            if self._is_refused:
+                raise self._refused()
+            return document if isinstance(document, dict) else {}
+        try:
+            record = convert(operation, document, (), dict(request.query).get("id"))
+            if operation.record.shape is not Shape.BALANCE:
+                return record
+            return {**record, "status": Number(f"{judge.credits_left(document):f}")}
+        except ShapeError as error:
+            if self._is_refused:
+                raise self._refused() from None
+            raise self._unreadable(self._unusable(str(error))) from None
+
+    # --- errors
+
     @property
-    def is_refused(self) -> bool:
+    def _is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
         return judge.outcomes_of(self.response.parts, self.raw.status, self.response.content).is_refused
 
     @property
-    def is_breakdown(self) -> bool:
+    def _is_breakdown(self) -> bool:
         """Whether the status means that the service failed, or did not respond in time."""
         return self.raw.status == REQUEST_TIMEOUT or 500 <= self.raw.status < 600
 
     @property
-    def of_status(self) -> str:
+    def _of_status(self) -> str:
         """The description of a response by its status and text."""
         return f"the response has status {self.raw.status}{self._quotation or ' without a message'}"
 
-    def unusable(self, reason: str) -> str:
+    def _unusable(self, reason: str) -> str:
         """Return the description of a 2xx response without the requested record."""
         message = self._service_message()
         quoted = f'. Body: "{message}"' if message else ""
         return f"the response ({self.raw.status}) cannot be used: {reason}{quoted}"
 
-    def of_read(self) -> MsgctlError:
+    def _of_read(self) -> MsgctlError:
         """Return the error for a request that only reads and whose status is not a success."""
-        status = self.raw.status
-        if status == RATE_LIMITED:
-            return self.rate_limited()
-        if status in REFUSALS or (status in EXPLAINED and not judge.is_passing_fault(self.response.content)):
-            return self.refused()
-        if self.is_breakdown or status in EXPLAINED:
-            what = capitalized(self.of_status)
+        status, content = self.raw.status, self.response.content
+        is_refusal = status in REFUSALS or status == RATE_LIMITED
+        if is_refusal or (status in EXPLAINED and not judge.is_passing_fault(content)):
+            return self._refused()
+        if self._is_breakdown or status in EXPLAINED:
+            what = capitalized(self._of_status)
             return TurnedAwayError(what, TRY_LATER, reason="unavailable", details=self.response.details)
-        return self.unreadable(self.of_status)
+        return self._unreadable(self._of_status)
 
-    def not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
+    def _not_verified(self, doubt: Doubt | None = None) -> MsgctlError:
         """Return the error for a code that the service did not confirm, because of the field in ``doubt`` if given."""
-        error = self.refused(what="The code was not verified", reason="not_verified")
+        error = self._refused(what="The code was not verified", reason="not_verified")
         if doubt is not None and doubt.text_to_add is not None:
             parts = self.response.parts
             parts = replace(parts, added=parts.added.plus("verified", [doubt.value]))
@@ -379,46 +375,39 @@ class Failure(NamedTuple):
                 error.word = ("verified", [doubt.value])
         return error
 
-    def refused(
+    def _refused(
         self, outcomes: Sequence[Outcome] = (), what: str = "The service refused the request", reason: str = "refused"
     ) -> MsgctlError:
-        """Return the error for a request that was refused."""
-        if self.raw.status in (401, 403):
+        """Return the error for a request that was refused, or turned away for now."""
+        status, operation = self.raw.status, self.response.operation
+        kind: type[MsgctlError] = RefusedError
+        if status == RATE_LIMITED:
+            kind, what, reason = TurnedAwayError, "The service turned the request away for now", "rate_limited"
+        elif status in (401, 403):
             reason = "unauthorized"
-        return self._printable(
-            RefusedError(
-                f"{what} ({self.raw.status}){self._quotation}",
-                self._advice(),
-                consequence=self._consequence(),
-                reason=reason,
-                recipients=outcomes,
-                details=self.response.details,
-            )
-        )
-
-    def rate_limited(self, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
-        """Return the error for a request that was turned away for now."""
-        error = TurnedAwayError(
-            f"The service turned the request away for now ({self.raw.status}){self._quotation}",
-            TRY_LATER,
-            consequence=self._consequence(),
-            reason="rate_limited",
+        consequence = "" if operation.verifies else operation.effect.prevented
+        error = kind(
+            f"{what} ({status}){self._quotation}",
+            self._advice(),
+            consequence=consequence,
+            reason=reason,
             recipients=outcomes,
             details=self.response.details,
         )
-        error.retry_after = _seconds(self.raw.header("Retry-After"))
-        return error
+        if isinstance(error, TurnedAwayError):
+            error.retry_after = _seconds(self.raw.header("Retry-After"))
+        return self._printable(error)
 
-    def unreadable(self, what: str) -> MsgctlError:
+    def _unreadable(self, what: str) -> MsgctlError:
         """Return the error for a useless response to a request that only reads."""
         hint = "Check the base URL; -v shows the request."
         if 300 <= self.raw.status < 400:
             hint = self._redirect()
         return self._printable(UnreadableError(capitalized(what), hint, details=self.response.details))
 
-    def in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
+    def _in_doubt(self, why: str, outcomes: Sequence[Outcome] = ()) -> MsgctlError:
         """Return the error for a request that may have been carried out."""
-        error = outcome_unknown(self.request, why, outcomes, self.response.details)
+        error = outcome_unknown(self.response.request, why, outcomes, self.response.details)
         if 300 <= self.raw.status < 400:
             error = error.replaced(hint=f"{self._redirect()} {error.hint}")
         return self._printable(error)
@@ -429,10 +418,6 @@ class Failure(NamedTuple):
             self.response.document = {}
             error.response = self.response
         return error
-
-    def _consequence(self) -> str:
-        operation = self.request.operation
-        return "" if operation.verifies else operation.effect.prevented
 
     @property
     def _quotation(self) -> str:
@@ -453,6 +438,8 @@ class Failure(NamedTuple):
 
     def _advice(self) -> str | None:
         status, document = self.raw.status, self.response.content
+        if status == RATE_LIMITED:
+            return TRY_LATER
         if 300 <= status < 400:
             return self._redirect()
         if status in (401, 403):
@@ -462,22 +449,22 @@ class Failure(NamedTuple):
             return None
         if status in EXPLAINED:
             return self._advice_on(self._service_message())
-        if self.request.operation.verifies:
+        if self.response.operation.verifies:
             return None
         if isinstance(document, dict) and any(document.get(name) for name in ERROR_TEXTS):
             return "Check the values and the base URL."
-        return CHECK_URL
+        return "Check the base URL: it ends in the version, /api/v1."
 
     def _advice_on(self, message: str) -> str | None:
         """Return the advice for a refusal that the service explains."""
         if is_about_credentials(message):
             return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
-        if self.request.operation.verifies:
+        if self.response.operation.verifies:
             return None
         if _CREDITS.search(message):
             return "See the credits left: msgctl balance"
         if self.response.parts.is_link:
-            return f"If the name is in use, see its short URL: msgctl url stats {self.request.quoted_name}"
+            return f"If the name is in use, see its short URL: msgctl url stats {self.response.request.quoted_name}"
         return None
 
     def _redirect(self) -> str:

@@ -149,7 +149,7 @@ class Attempt:
         """Make the request, and return its result or error."""
         may_send = self._send.may_send if self._send else None
         try:
-            return judged(self._request, self._client.send(self._request, may_send=may_send))
+            return judged(self._client.send(self._request, may_send=may_send))
         except MsgctlError as error:
             return self._failed(error)
 
@@ -216,10 +216,10 @@ def _without_code(text: str | None) -> str | None:
     return CODE.sub("****", text) if text and len(text) >= MIN_CODE else text
 
 
-def judged(request: Request, response: Response) -> ServiceResult:
+def judged(response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
-    error = response.error(request)
-    return ServiceResult([response], response.outcomes, request.values, [error] if error else [])
+    error = response.error()
+    return ServiceResult([response], response.outcomes, response.request.values, [error] if error else [])
 
 
 def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
@@ -303,7 +303,7 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
     content, name = earlier.body or b"", quote(key.key if key else "")
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
-        result = judged(request, stored_response(request, content, earlier.http_status, context.words))
+        result = judged(stored_response(request, content, earlier.http_status, context.words))
         if all(outcome.outcome == REFUSED for outcome in result.outcomes):
             context.run.sent.add(-1)
         context.run.recipients = result.outcomes
