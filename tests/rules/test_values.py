@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from msgctl import operations, values
 from msgctl.cli.options.send import once_key
 from msgctl.config.urls import account, without_password
 from msgctl.errors import ConfigurationError, UsageError
-from msgctl.text import in_seconds, some_of
 
 TODAY = date(2026, 9, 21)
 VOICE = operations.SEND_CALL.field("voice")
@@ -100,37 +100,98 @@ def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
 # --- refusals ---
 
 
-@pytest.mark.parametrize(
-    ("typed", "problem"),
-    [
-        ("\ud800", "is not valid UTF-8 text at position 1"),
-        ("a\udfff", "is not valid UTF-8 text at position 2"),
-        ("a\x7f", "control character U+007F at position 2"),
-        ("a\x9f", "control character U+009F at position 2"),
-        ("x" * 65_537, "is 65,537 bytes long; the maximum is 65,536"),
-    ],
-    ids=range(5),
-)
-def test_the_error_for_a_message_that_cannot_be_sent_has_the_reason(typed: str, problem: str) -> None:
-    with pytest.raises(UsageError, match=re.escape(problem)):
-        values.prose(typed)
-    with pytest.raises(UsageError):
-        values.short_text(typed.replace("xx", "\t"), "--name")
+DIGITS = "9" * 19
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: values.prose("\ud800"), 'The message is not valid UTF-8 text at position 1: "\\ud800"'),
+    (lambda: values.prose("é\udfff"), 'The message is not valid UTF-8 text at position 3: "é\\udfff"'),
+    (lambda: values.prose("a\udbff"), 'The message is not valid UTF-8 text at position 2: "a\\udbff"'),
+    (lambda: values.prose("a\x7f"), 'The message contains the control character U+007F at position 2: "a\\x7f"'),
+    (lambda: values.prose("a\x9f"), 'The message contains the control character U+009F at position 2: "a\\x9f"'),
+    (lambda: values.prose("\x1fa"), 'The message contains the control character U+001F at position 1: "\\x1fa"'),
+    (lambda: values.prose("x" * 65_537), "The message is 65,537 bytes long; the maximum is 65,536"),
+    (lambda: values.prose(" \n"), "The message is empty"),
+    (lambda: values.short_text(" ", "--name"), "--name is empty"),
+    (lambda: values.short_text("\t.", "--n"), '--n contains the control character U+0009 at position 1: "\\t."'),
+    (lambda: values.whole_number("x", "--min"), '--min must be a whole number, 0 or more, not "x"'),
+    (lambda: values.whole_number("4", "--min", 5), '--min must be a whole number, 5 or more, not "4"'),
+    (lambda: values.whole_number("4", "--to", 1, 3), '--to must be from 1 to 3, not "4"'),
+    (lambda: values.whole_number("x", "--to", 1, 3), '--to must be a whole number from 1 to 3, not "x"'),
+    (lambda: values.whole_number("-" * 19, "--min"), f'--min must be a whole number, 0 or more, not "{"-" * 19}"'),
+    (
+        lambda: values.whole_number(DIGITS + "0", "--min"),
+        f'--min must be a whole number, 0 or more (at most 19 digits), not "{DIGITS}0"',
+    ),
+    (lambda: values.client("x"), '--client must be a client ID, such as 12345, not "x"'),
+    (lambda: values.client(str(2**63)), f'--client must be a client ID, such as 12345, not "{2**63}"'),
+    (lambda: values.seconds("0", "--t"), '--t must be more than 0 and at most 3,600 seconds, not "0"'),
+    (lambda: values.seconds("3600.01", "--t"), '--t must be more than 0 and at most 3,600 seconds, not "3600.01"'),
+    (lambda: values.seconds("1_0", "--t", 60), '--t must be more than 0 and at most 60 seconds, not "1_0"'),
+    (lambda: values.decimal("0.09", "--r", 0.1, 9), '--r must be from 0.1 to 9, not "0.09"'),
+    (lambda: values.decimal("9.01", "--r", 0.1, 9), '--r must be from 0.1 to 9, not "9.01"'),
+    (lambda: values.decimal("1e", "--r", 0.1, 9), '--r must be from 0.1 to 9, not "1e"'),
+    (lambda: values.day("2026-02-30", TODAY), 'The date "2026-02-30" does not exist'),
+    (
+        lambda: values.day("tomorrow", TODAY),
+        '"tomorrow" is not a date: use YYYY-MM-DD, today, yesterday, or 7d for seven days ago',
+    ),
+    (
+        lambda: values.last_day(TODAY + timedelta(1), None, TODAY),
+        "--since 2026-09-22 is after today (2026-09-21)",
+    ),
+    (
+        lambda: values.last_day(TODAY, date(2026, 9, 20), TODAY),
+        "--since 2026-09-21 is after --until 2026-09-20",
+    ),
+    (lambda: values.country_code("XX"), '"XX" is not a country code: use a two-letter code of ISO 3166-1'),
+    (lambda: values.country_code("ß"), '"ß" is not a country code: use a two-letter code of ISO 3166-1'),
+    (lambda: values.country_code("#"), '"#" is not a country code: use a two-letter code of ISO 3166-1'),
+    (lambda: values.long_url("https://a.example/\u202e"), 'The URL "https://a.example/\\u202e" contains a space or a '
+     "control character"),
+    (lambda: values.long_url("https://a.example/ b"), 'The URL "https://a.example/ b" contains a space or a control '
+     "character"),
+    *(
+        (partial(values.long_url, url), f'"{url}" is not an absolute http or https URL')
+        for url in ("a.example", "ftp://a.example", "https://", "https:///x", "https://a.example:0", "https://a|b/",
+                    "https://[a/")
+    ),
+    (lambda: values.choice("nobody", VOICE.choices, "voice"), f'Unknown voice "nobody": choose from '
+     f"{', '.join(VOICE.choices)}"),
+]  # fmt: skip
 
 
-def test_a_comment_in_the_table_of_countries_is_not_a_code() -> None:
-    with pytest.raises(UsageError):
-        values.country_code("#")
+@pytest.mark.parametrize(("convert", "problem"), REFUSED, ids=range(len(REFUSED)))
+def test_the_error_for_a_value_has_the_value_and_what_is_allowed(convert: Callable[[], Any], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        convert()
+    assert caught.value.message == problem
+
+
+def test_a_value_at_its_limit_is_accepted() -> None:
+    assert values.whole_number(DIGITS, "--min") == 10**19 - 1
+    assert [values.client("0"), values.client(str(2**63 - 1))] == [0, 2**63 - 1]
+    assert [values.seconds(text, "--t") for text in ("1e-3", "3600")] == [0.001, 3600]
+    assert [values.decimal(text, "--r", 0.5, 9) for text in ("0.5", "9")] == [0.5, 9]
+    assert [values.day(text, TODAY).isoformat() for text in ("Today", "YESTERDAY", "0d", "7d")] == [
+        "2026-09-21", "2026-09-20", "2026-09-21", "2026-09-14",
+    ]  # fmt: skip
+    assert [values.of("3", RETRIES), values.of(" a ", VOICE)] == ["3", " a "]
+    assert values.country_code("co") == "CO"
+    assert values.prose("a\tb\r\n\u200dc") == "a\tb\r\n\u200dc"
+    assert values.quote("x" * 60) == f'"{"x" * 60}"'
+    assert values.quote("x" * 61) == f'"{"x" * 59}…"'
+
+
+def test_a_choice_is_found_in_any_case_and_a_similar_one_is_suggested() -> None:
+    assert values.choice("MARIANA", VOICE.choices, "voice") == "Marian"
+    assert values.choice(VOICE.choices[1].upper(), VOICE.choices, "voice") == VOICE.choices[1]
+    with pytest.raises(UsageError) as caught:
+        values.choice("mariam", VOICE.choices, "voice")
+    assert caught.value.hint == "Did you mean Marian?"
 
 
 def test_a_store_is_named_without_its_password() -> None:
     url = "postgresql://bob:secret@db.example/msgctl?password=secret&sslmode=require"
     assert without_password(url) == "postgresql://bob@db.example/msgctl?sslmode=require"
-
-
-def test_a_list_has_at_most_a_number_of_names() -> None:
-    assert some_of(["a", "b"], 2) == "a, b"
-    assert some_of(["a", "b", "c"], 2) == "a, b and 1 more"
 
 
 def test_the_longest_url_key_and_message_are_accepted() -> None:
@@ -149,7 +210,3 @@ def test_a_zone_that_does_not_exist_is_a_configuration_error() -> None:
     for name in ("America/Bogotá", "../etc/passwd", "", "Mars"):
         with pytest.raises(ConfigurationError):
             values.zone_of(name)
-
-
-def test_a_time_has_its_unit() -> None:
-    assert [in_seconds(1), in_seconds(0.25), in_seconds(1.99989)] == ["1 second", "0.25 seconds", "2 seconds"]
