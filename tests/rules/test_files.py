@@ -52,6 +52,7 @@ def test_a_new_file_is_private_with_any_umask(tmp_path: Path, mask: int) -> None
 def test_a_path_in_the_home_directory_is_quoted_for_a_shell_after_the_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ana")
     assert files.typed(Path("/home/ana/a b")) == "~/'a b'"
+    assert [files.shown(Path(path)) for path in ("/home/ana/a b", "/home/anabel")] == ["~/a b", "/home/anabel"]
     monkeypatch.setenv("HOME", "/")
     assert files.shown(Path("/etc/passwd")) == "/etc/passwd"
 
@@ -80,6 +81,22 @@ def test_a_directory_is_created_on_a_file_system_that_cannot_sync_directories(
     monkeypatch.setattr(os, "fsync", failing(OSError(errno.EIO, "Input/output error")))
     with pytest.raises(OSError, match="Input/output error"):
         files.make_folder(tmp_path / "other")
+
+
+def test_a_new_file_is_whole_on_the_disk_before_it_replaces_the_old_one(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[bytes, bytes] | Path] = []
+
+    def note(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.append((path.read_bytes(), file.read_bytes()) if path.is_file() else path)
+
+    monkeypatch.setattr(os, "fsync", note)
+    file.with_name(".file.toml.new").write_bytes(b"of a process that was killed")
+    files.write(file, b"new")
+    assert synced == [(b"new", b"old"), file.parent]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_link_is_kept_and_the_file_that_it_points_to_is_replaced(file: Path, tmp_path: Path) -> None:
@@ -133,8 +150,30 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
 def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fcntl.flock", failing(OSError(37, "No locks available")))
-    with pytest.raises(ConfigurationError, match="No locks available"), files.changing(file):
+    with pytest.raises(ConfigurationError, match=r"^Cannot lock .*: No locks available"), files.changing(file):
         pytest.fail("it was locked")
+    monkeypatch.setattr(os, "open", failing(PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(ConfigurationError, match=r"^Cannot lock .*: Permission denied"), files.changing(file):
+        pytest.fail("it was locked")
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "hint"),
+    [
+        (OSError(errno.ENOSPC, "No space"), "No space", files.MAKE_ROOM),
+        (OSError(errno.EDQUOT, "No quota"), "No quota", files.MAKE_ROOM),
+        (OSError(errno.ENOLCK, "No locks"), "No locks", files.NEEDS_LOCKS),
+        (OSError(errno.ENOTSUP, "No support"), "No support", files.NEEDS_LOCKS),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error", files.CHECK_PERMISSIONS),
+        (OSError("without a number"), "OSError", files.CHECK_PERMISSIONS),
+    ],
+    ids=str,
+)
+def test_the_error_of_a_file_has_its_path_the_reason_and_the_fix(error: OSError, what: str, hint: str) -> None:
+    with pytest.raises(ConfigurationError) as caught, files.explained("read", Path("/a\nb"), "nothing was sent"):
+        raise error
+    assert caught.value.message == f"Cannot read /a\\nb: {what}; nothing was sent"
+    assert caught.value.hint == hint
 
 
 def test_a_lock_that_is_held_for_too_long_is_an_error(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,3 +208,7 @@ def test_a_database_is_deleted_with_all_files_beside_it(file: Path) -> None:
         file.with_name(file.name + suffix).touch()
     files.delete_database(file)
     assert [*file.parent.iterdir()] == []
+    files.delete_database(file)
+    file.mkdir()
+    with pytest.raises(ConfigurationError, match=r"^Cannot delete .*file\.toml: Is a directory"):
+        files.delete_database(file)

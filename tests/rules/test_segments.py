@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from msgctl import segments
 from msgctl.errors import UsageError
-from msgctl.segments import count, to_gsm7
+from msgctl.segments import check_segments, count, to_gsm7
 from msgctl.text import normalized
 
 # TS 23.038 section 6.2.1, typed as Unicode code points, sixteen codes a line; the escape, 0x1B, is not a character.
@@ -176,3 +176,44 @@ def test_a_character_without_a_similar_one_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         to_gsm7(text)
     assert segments.saved_by_gsm7(text * 71) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "letters"),
+    [
+        ("a中", "中 (U+4E2D, position 2)", "character"),
+        ("Жa中Ж", "Ж (U+0416, position 1), 中 (U+4E2D, position 3)", "characters"),
+        ("h\u0336", "◌\u0336 (U+0336, position 2)", "character"),
+        ("\u202ea", "\\u202e (U+202E, position 1)", "character"),
+    ],
+)
+def test_the_error_lists_the_characters_without_a_similar_one(text: str, named: str, letters: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        to_gsm7(text)
+    assert caught.value.message == f"GSM-7 has no letter close to {named}"
+    assert caught.value.hint == f"Send it without --gsm7, or remove the {letters}."
+
+
+@pytest.mark.parametrize(
+    ("text", "saved"),
+    [
+        ("á" * 70, 0),
+        ("á" * 71, 1),
+        ("á" * 135, 2),
+        ("a" * 100 + "😀", 1),
+        ("a" * 161, 0),
+        ("a" * 160 + "Ж", 0),
+        ("😀" * 71, 0),
+        ("…" * 71, 0),
+    ],
+)
+def test_the_segments_that_gsm_7_saves_are_counted(text: str, saved: int) -> None:
+    assert segments.saved_by_gsm7(text) == saved
+
+
+def test_a_message_has_at_most_the_segments_that_were_allowed() -> None:
+    check_segments(count("a" * 1530))
+    check_segments(count("a" * 1531), 11)
+    with pytest.raises(UsageError, match="The message needs 11 segments; the maximum is 10") as caught:
+        check_segments(count("a" * 1531))
+    assert caught.value.hint == "Shorten it, or allow it with --max-segments 11."
