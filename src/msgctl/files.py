@@ -39,8 +39,6 @@ def make_folder(path: Path) -> None:
         _make_directory(path)
     except FileNotFoundError:
         # Path.mkdir(parents=True) would create the parents with the default mode.
-        if path.parent == path:
-            raise
         make_folder(path.parent)
         _make_directory(path)
 
