@@ -31,7 +31,7 @@ class Importer:
         self._store = store
         self._job = job
         self._digest_of = message_digest(settings.performs, settings.fixed)
-        self._digest = hashlib.sha256(content.encode("utf-8", "surrogatepass"))
+        self._digest = hashlib.sha256(content.encode())
         self._known: dict[bytes, int] = {}
         self._last_number = 0
         self._last: tuple[Message, int] | None = None
@@ -53,7 +53,7 @@ class Importer:
         for row in listed.counted():
             cells = [row.values[index] for index in own] if row.values else []
             columns = json.dumps(cells) if cells else None
-            self._digest.update(f"{columns} {row.phone}\n".encode("utf-8", "surrogatepass"))
+            self._digest.update(f"{columns} {row.phone}\n".encode())
             if cells and not cells[-1]:
                 while cells and not cells[-1]:  # of a thousand columns, most may be empty
                     del cells[-1]
