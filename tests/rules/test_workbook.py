@@ -17,12 +17,13 @@ import pytest
 
 from msgctl.errors import UsageError
 from msgctl.lists import workbook_process
+from msgctl.lists.header import Reading
 from rules.reading import ANA, EVA, LUIS, Broken, left_out, read, read_from, refused, source
 from support import PATIENCE
 from support.runs import ended_well
 from support.terminal import RUN
 from support.tool import started
-from support.workbooks import Sheet, bomb, of_rows, of_sheets, workbook
+from support.workbooks import TARGET, Sheet, archive, bomb, of_rows, of_sheets, workbook
 
 pytest.importorskip("python_calamine")
 
@@ -55,6 +56,48 @@ def test_without_the_package_the_error_explains_how_to_install_it(monkeypatch: p
 def test_the_numbers_of_a_workbook_can_be_excluded() -> None:
     content = workbook(["phone"], [int(ANA)], [LUIS])
     assert left_out(content) == [ANA, LUIS]
+
+
+# --- files that are not workbooks
+
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
+PAGE = "<!DOCTYPE html><table><tr><td>573001234567"
+SHEET_XML = '<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet">'
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        *(
+            (mark + bytes(20), "a picture")
+            for mark in (b"\x89PNG", b"\xff\xd8\xff", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF")
+        ),
+        (bytes(4) + b"ftypheic", "a picture or a film"),
+        *((mark + bytes(20), "a compressed file") for mark in (b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!")),
+        (b"%PDF-1.7", "a PDF"),
+        (b"{\\rtf1", "a text document"),
+        (b"BEGIN:VCARD", "a file of contacts (vCard)"),
+        *((OLE + name.encode("utf-16-le"), "an old Excel workbook (.xls)") for name in ("Workbook", "Book")),
+        (OLE + "EncryptedPackage".encode("utf-16-le"), "protected with a password"),
+        (OLE + "WordDocument".encode("utf-16-le"), "an old Office file"),
+        *((PAGE.encode(codec), "a web page (HTML)") for codec in ("utf-8", "utf-8-sig", "utf-16")),
+        ("\ufeff".encode("utf-16-be") + PAGE.encode("utf-16-be"), "a web page (HTML)"),
+        (f'<?xml version="1.0"?>{PAGE[15:]}<html>'.encode(), "a web page (HTML)"),
+        (SHEET_XML.encode(), "an XML file"),
+        (SHEET_XML.encode("utf-16"), "an XML file"),
+        (archive("xl/workbook.bin"), "a binary Excel workbook (.xlsb)"),
+        (archive("mimetype", "content.xml"), "an OpenDocument spreadsheet (.ods)"),
+        (archive("Index/Document.iwa"), "a file of Apple Numbers (.numbers)"),
+        (archive("index.zip"), "a file of Apple Numbers (.numbers)"),
+        (archive("word/document.xml"), "an Office document"),
+        (archive("ppt/presentation.xml"), "an Office document"),
+        (archive("people.csv"), "a compressed file (ZIP)"),
+    ],
+)
+def test_each_kind_of_file_has_its_own_error_and_no_advice_that_changes_digits(content: bytes, kind: str) -> None:
+    error = refused(content)
+    assert error.startswith(f"standard input is {kind}")
+    assert "CSV" not in error
 
 
 # --- workbooks that need too much memory or time
@@ -248,6 +291,58 @@ def test_hidden_rows_that_are_blank_do_no_harm() -> None:
     assert [row.line for row in read(shop(hidden={4})).rows] == [2, 3, 5]
 
 
+@pytest.mark.parametrize("target", [TARGET, "/xl/worksheets/sheet{n}.xml"])
+@pytest.mark.parametrize(
+    "row",
+    [
+        f"<row hidden='1'><c><v>{ANA}</v></c></row>",
+        f"<row hidden='true'><c><v>{ANA}</v></c></row>",
+        f"<row hidden='1'><c t='inlineStr'><is><t>{ANA}</t></is></c></row>",
+        f"<row r='2' hidden='1'><c r='A2'><v>{ANA}</v></c></row>",
+        f"<row hidden='1'><c t='e'><v>#N/A</v></c><c><v>{ANA}</v></c></row>",
+    ],
+)
+def test_a_hidden_row_is_found_in_any_spelling(row: str, target: str) -> None:
+    """Few attributes of a row, a cell or a relationship are required, and each program writes others."""
+    header = "<row><c t='inlineStr'><is><t>phone</t></is></c></row>"
+    content = of_rows(f"{header}{row}<row><c><v>{LUIS}</v></c></row>", target)
+    assert "standard input has 1 row that Excel hides" in refused(content)
+    assert [row.line for row in read_from(source(content), Reading(skip_hidden=True)).rows] == [3]
+
+
+def test_hidden_rows_and_error_values_of_the_second_sheet_are_its_own() -> None:
+    notes = Sheet(NOTES.rows, hidden={1, 2})
+    people = Sheet([["phone", "name"], [ANA, "Ana"], [LUIS, "Luis"]])
+    content = of_sheets(Notas=notes, Clientes=people)
+    assert [row.line for row in read_from(source(content), Reading(sheet="clientes")).rows] == [2, 3]
+    content = of_sheets(Notas=Sheet(NOTES.rows), Clientes=Sheet(people.rows, hidden={3}))
+    assert "1 row that Excel hides" in refused(content)
+    read_rows = read_from(source(content), Reading(sheet="Clientes", skip_hidden=True)).rows
+    assert [row.line for row in read_rows] == [2]
+
+
+def test_every_error_value_is_whole_and_in_its_own_cell() -> None:
+    """The parser of XML calls back twice for a text at the end of its buffer."""
+    header = (
+        "<row>" + "".join(f"<c t='inlineStr'><is><t>{name}</t></is></c>" for name in ("phone", "a", "b")) + "</row>"
+    )
+    row = f"<row><c><v>{ANA}</v></c><c t='e'><v>#N/A</v></c><c t='e'><v>#VALUE!</v></c></row>"
+    rows = read(of_rows(header + row * 200)).rows
+    assert {row.values for row in rows} == {(ANA, "#N/A", "#VALUE!")}
+
+
+def test_two_sheets_without_a_heading_for_phones_need_the_options_that_the_error_shows() -> None:
+    sheets = {name: Sheet([["Contacto", "Nombre"], [phone, name]]) for name, phone in (("A", ANA), ("B", LUIS))}
+    content = of_sheets(**sheets)
+    error = refused(content, None)
+    assert 'None of the visible sheets of standard input has recipients: "A", "B"' in error
+    assert [name for name in sheets if f"--sheet {name} --phone-column Contacto" in error] == ["A", "B"]
+    (row,) = read_from(source(content), Reading(sheet="B", phone_column="Contacto")).rows
+    assert row.phone == LUIS
+    with pytest.raises(UsageError, match='Cannot determine the phone column of sheet "B"'):
+        read_from(source(content), Reading(sheet="B"))
+
+
 PEOPLE = Sheet([["phone", "name"], [ANA, "Ana"]])
 NOTES = Sheet([["About this list", "Total"], ["June", 1]])
 HEADER = Sheet([["phone", "name"]])
@@ -292,6 +387,7 @@ def test_formats_change_only_dates_times_and_durations() -> None:
         (41.5, "0.00", "41.5"),
         (46357, "yyyy-mm-dd", "2026-12-01"),
         (46357.5, "d/m/yy h:mm", "2026-12-01 12:00:00"),
+        (46357 + 1 / 48, "d/m/yy h:mm", "2026-12-01 00:30:00"),
         (0.5, "h:mm", "12:00:00"),
         (1.5, "[h]:mm", "36:00:00"),
         (0.25, "[h]:mm:ss", "6:00:00"),

@@ -13,6 +13,8 @@ from xml.sax.saxutils import escape
 _MAIN = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
 _TO = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
+TARGET = "worksheets/sheet{n}.xml"
+"""The target of the relationship of a sheet. Some programs write an absolute path."""
 
 
 Cells = Sequence["str | float | datetime"]
@@ -35,8 +37,8 @@ def of_sheets(**sheets: Sheet) -> bytes:
     return _packed({name: _sheet(_rows(sheet)) for name, sheet in sheets.items()}, sheets)
 
 
-def of_rows(rows: str) -> bytes:
-    return _packed({"People": _sheet(rows)}, {})
+def of_rows(rows: str, target: str = TARGET) -> bytes:
+    return _packed({"People": _sheet(rows)}, {}, target)
 
 
 def of_xml(sheet: str) -> bytes:
@@ -68,14 +70,14 @@ def bomb(part: str, begin: bytes, piece: bytes, number: int, *, size: int) -> by
     return content.getvalue()
 
 
-def _packed(sheets: Mapping[str, str], states: Mapping[str, Sheet]) -> bytes:
+def _packed(sheets: Mapping[str, str], states: Mapping[str, Sheet], target: str = TARGET) -> bytes:
     numbered = [*enumerate(sheets, 1)]
     listed = "".join(
         f'<sheet name="{name}" sheetId="{n}" r:id="r{n}" state="{states[name].state if states else "visible"}"/>'
         for n, name in numbered
     )
     relations = "".join(
-        f'<Relationship Id="r{n}" Type="{_TO}/worksheet" Target="worksheets/sheet{n}.xml"/>' for n, _ in numbered
+        f'<Relationship Id="r{n}" Type="{_TO}/worksheet" Target="{target.format(n=n)}"/>' for n, _ in numbered
     )
     files = {
         "_rels/.rels": f'<Relationships {_RELATIONS}><Relationship Id="r1" Type="{_TO}/officeDocument" '
