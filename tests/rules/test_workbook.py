@@ -93,6 +93,7 @@ SHEET_XML = '<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:off
         (archive("ppt/presentation.xml"), "an Office document"),
         (archive("people.csv"), "a compressed file (ZIP)"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_each_kind_of_file_has_its_own_error_and_no_advice_that_changes_digits(content: bytes, kind: str) -> None:
     error = refused(content)
