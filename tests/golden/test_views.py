@@ -141,6 +141,7 @@ def profiles(viewer: Viewer, _: Service) -> None:
 
 def dry_run(viewer: Viewer, _: Service) -> None:
     viewer.run("-p", "sandbox", "sms", "send", "573001234567", "-m", SHORT, "--dry-run")
+    viewer.run("-p", "sandbox", "block", "add", "573001234567", "573007654321", "--dry-run")
 
 
 def segments(viewer: Viewer, _: Service) -> None:

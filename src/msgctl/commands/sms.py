@@ -64,7 +64,11 @@ def send(
     """
     phones = numbers.digits_of_all(context, phone, sms=True)
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
-    counting.check_segments(counting.count(sms), max_segments)
+    count = counting.count(sms)
+    counting.check_segments(count, max_segments)
+    if context.options.dry_run:
+        cost = plural(count.segments * len(phones), "credit")
+        context.note(f"{plural(count.segments, 'segment')} to {plural(len(phones), 'number')}: about {cost}")
     parameters = {"phone": phones, "sms": sms, "country-code": numbers.known(context)}
     return send_message(context, build(ops.SEND_SMS, parameters), options, wait)
 

@@ -19,6 +19,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
 from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
+from msgctl.text import plural
 
 if TYPE_CHECKING:
     from msgctl.cli.runs.links import Link
@@ -148,7 +149,11 @@ def bulk(
         requests: list[Request] = []
         for row in table.rows:
             requests += (search(row.link, today), creation(row.link))
-        return dry_run(context, *requests)
+        if table.rows:
+            first = table.rows[0].link
+            number = plural(len(table.rows), "short URL")
+            context.note(f"{number}; those that exist are reused. First: {first.name} leads to {first.long_url}")
+        return dry_run(context, *requests, save=save)
     return _with_column(context, table, partial(short_url, today=today), save)
 
 
@@ -173,7 +178,8 @@ def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, 
     file.check_save(save)
     table = _read(context, file, "clicks", name)
     if context.options.dry_run:
-        return dry_run(context, *(statistics(row.link, since, until) for row in table.rows))
+        requests = [statistics(row.link, since, until) for row in table.rows]
+        return dry_run(context, *requests, save=save)
     context.note(f"The clicks are those from {since} to {until}.")
     return _with_column(context, table, partial(count, since=since, until=until), save)
 

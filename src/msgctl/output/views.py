@@ -80,14 +80,14 @@ _DROP_ORDER = {"voice": 1, "dispatch_id": 1, "created": 2, "credits": 3, "id": 4
 _OWN = {
     Layout.HISTORY: (
         Column("time", "Sent"),
-        Column("time", "", "ago", drop_order=2),
+        Column("time", "", "ago", drop_order=1),
         Column("phone"),
         Column("newest", "Status", "delivery", value=_newest),
         Column("command", drop_order=4),
         Column("job"),
-        Column("credits", drop_order=1),
-        Column("profile", drop_order=3),
-        Column("id", drop_order=5),
+        Column("credits", drop_order=5),
+        Column("profile", drop_order=2),
+        Column("id", drop_order=3),
         Column("message"),
     ),
     Layout.INBOX: (
@@ -152,6 +152,8 @@ def own_view(result: OwnResult, viewer: Viewer, *, with_verdict: bool) -> View:
     if layout is Layout.REPORT:
         viewer = viewer._replace(words=result.words or viewer.words)
         return View(listing(_report_columns(result.columns), documents, viewer))
+    if layout is Layout.REQUEST and documents:
+        return View(_requests(list(documents), result.columns, viewer))
     columns = _OWN.get(layout) or tuple(Column(name) for name in result.columns)
     parts = listing(columns, documents, viewer)
     if result.about:
@@ -288,6 +290,18 @@ def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
     order = _STATE_ORDER if record.shape is Shape.STATES else _ORDER
     places = {name: place for place, name in enumerate((*order, "", "sms", "message"))}
     return sorted(names, key=lambda name: places.get(name, len(order)))
+
+
+def _requests(rows: Sequence[Document], names: Iterable[str], viewer: Viewer) -> Iterator[RenderableType]:
+    """Return the fields that all requests have in common, and a table of the others."""
+    shared: list[str] = []
+    others: list[str] = []
+    for name in names:
+        is_shared = all(row.get(name) == rows[0].get(name) for row in rows)
+        (shared if is_shared else others).append(name)
+    yield _record(rows[0], shared, viewer)
+    yield Text("")
+    yield from listing(map(Column, others), rows, viewer)
 
 
 def _record(document: Document, names: Iterable[str], viewer: Viewer) -> RenderableType:

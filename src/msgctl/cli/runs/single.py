@@ -26,6 +26,8 @@ from msgctl.text import some_of
 from msgctl.values import quote
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from msgctl.store.sends import Key, Send, Single, StoredResult
 
 NO_WAIT = WaitOptions()
@@ -331,11 +333,13 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
 # --- the dry run
 
 
-def dry_run(context: Context, *requests: Request) -> OwnResult:
+def dry_run(context: Context, *requests: Request, save: Path | None = None) -> OwnResult:
     """Return descriptions of requests as a result, with columns such as ``headers.Accept`` and ``form.phone``."""
     documents: list[Document] = [request.described(context.profile.base_url) for request in requests]
     rows = [flat(document) for document in documents]
     columns = tuple(dict.fromkeys(name for row in rows for name in row))
+    if save is not None:
+        return OwnResult(rows, columns, save=save)
     if not context.is_json:
         documents = rows
     if len(documents) == 1:
