@@ -44,10 +44,13 @@ class Controls:
 
         url = served_at(context, base_url)
         transport: httpx.BaseTransport
+        self._place = "behind -p sandbox"
         if url is None:
             url, transport = profiles.SANDBOX_URL, SandboxTransport(context.emulator, context.sleep)
         else:
             transport = Transport(url)
+            self._place = f"at {shorten(urls.without_secrets(urljoin(url, '/')))}"
+        self._note = context.note
         self._transport = context.stack.enter_context(closing(transport))
         self._origin = ascii_url(urljoin(url, "/")).rstrip("/")
         self._seconds = context.options.timeout
@@ -91,7 +94,10 @@ class Controls:
         (endpoint,) = (
             endpoint for endpoint in ENDPOINTS if (endpoint.method, endpoint.path) == (method, OWN_PATH + path)
         )
-        return _document(response, endpoint.returns)
+        document = _document(response, endpoint.returns)
+        if method == "POST":
+            self._note(f"Changed the sandbox {self._place}")
+        return document
 
 
 def served_at(context: Context, base_url: str | None) -> str | None:
