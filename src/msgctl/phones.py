@@ -48,16 +48,20 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 class InvalidPhoneError(UsageError):
     """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows.
 
-    ``needs_country`` means that it looks like a national number and no country is known.
+    ``needs_country`` means that it looks like a national number and no country is known;
+    ``not_in_country``, that it is not valid in the known country.
     """
 
-    def __init__(self, text: str, problem: str, hint: str, *, needs_country: bool = False) -> None:
+    def __init__(
+        self, text: str, problem: str, hint: str, *, needs_country: bool = False, not_in_country: bool = False
+    ) -> None:
         what = f'"{shorten(text, 40)}" is not a valid phone number: {problem}'
         if needs_country:
             what = f'"{shorten(text, 40)}" needs a country, such as --country-code CO. Without one, {problem}'
         super().__init__(what, hint, reason="invalid_phone")
         self.problem = problem
         self.needs_country = needs_country
+        self.not_in_country = not_in_country
 
 
 class Phone(NamedTuple):
@@ -123,7 +127,7 @@ def _invalid(
     if home:
         if national and number and number.country_code == national.country_code:
             national = number  # the national number after the country code, which has no +
-        return InvalidPhoneError(text, _fault(national, home), hint)
+        return InvalidPhoneError(text, _fault(national, home), hint, not_in_country=is_national_form)
     as_read = f"it is read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
     return InvalidPhoneError(text, problem, hint, needs_country=needs_country)

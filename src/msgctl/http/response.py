@@ -462,7 +462,7 @@ class _Parser(NamedTuple):
         if self.response.operation.verifies:
             return None
         if _CREDITS.search(message):
-            return "See the credits left: msgctl balance"
+            return "Top up. See the credits left: msgctl balance"
         if self.response.parts.is_link:
             return f"If the name is in use, see its short URL: msgctl url stats {self.response.request.quoted_name}"
         return None

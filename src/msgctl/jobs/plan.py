@@ -130,6 +130,7 @@ class Plan:
 
     def _none_left(self) -> UsageError:
         excluded, consequence, reason = self.tally.excluded, "nothing was sent", "usage"
+        hint = ""
         all_of_them = f"All recipients in {self.faults.file}"
         if self.faults.number:
             all_of_them = f"All valid recipients in {self.faults.file}"
@@ -142,8 +143,8 @@ class Plan:
         else:
             first = self.faults.first[0]
             what = f"{self.faults.file} has no valid rows: line {first.line}: {first.reason}"
-            reason = "invalid_file"
-        return UsageError(what, consequence=consequence, reason=reason)
+            reason, hint = "invalid_file", self.faults.doubt_of_country
+        return UsageError(what, hint, consequence=consequence, reason=reason)
 
 
 ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
+from msgctl.phones import country_name
 from msgctl.text import plural
 
 MAX_LISTED = 20
@@ -23,7 +24,8 @@ def rows_left_out(number: int, kind: str, file: str) -> str:
 class Faults:
     """The invalid rows of ``file``: their number, the number of all ``rows``, and the first invalid ones.
 
-    ``without_country`` rows are invalid only because no country is known. ``rows`` does not count ``blank`` rows.
+    ``without_country`` rows are invalid only because no country is known, and ``not_in_country`` rows because their
+    number is not valid in the known ``country``. ``rows`` does not count ``blank`` rows.
     ``header_row`` is None for a file without a header.
     """
 
@@ -32,6 +34,8 @@ class Faults:
     number: int = 0
     first: list[InvalidRow] = field(default_factory=list)
     without_country: int = 0
+    not_in_country: int = 0
+    country: str | None = None
     blank: int = 0
     header_row: int | None = None
 
@@ -48,6 +52,13 @@ class Faults:
             return ""
         rows = f"{self.without_country:,} of {plural(self.rows, 'row')} of {self.file}"
         return f"{rows} have national numbers, and no country is known"
+
+    @property
+    def doubt_of_country(self) -> str:
+        """The advice if most numbers are not valid in the known country; otherwise empty."""
+        if self.not_in_country * 2 <= self.rows:
+            return ""
+        return f"Most numbers are not valid in {country_name(self.country)}: check the country (--country-code)."
 
     def error(self, hint: str, list_all: str = LIST_ALL, *, consequence: str = "") -> FileError:
         """Return the error: no country, or the number of invalid rows, and the first with line and reason.
@@ -66,4 +77,5 @@ class Faults:
             hint += " National numbers need a country, such as --country-code CO."
         if self.number == self.rows and self.header_row is not None:
             hint += f" If row {self.header_row} is not the header, use --header-row N."
-        return FileError("\n".join(lines), f"{hint} {list_all}".rstrip(), consequence=consequence)
+        hints = filter(None, (self.doubt_of_country, hint, list_all))
+        return FileError("\n".join(lines), " ".join(hints), consequence=consequence)

@@ -89,7 +89,8 @@ class PhoneCells:
     """Reads the phones in a file. National numbers belong to ``country``.
 
     ``sms`` refuses numbers that cannot be mobiles. Without ``check``, the digits are used unchanged, for short codes
-    and test numbers. ``without_country`` counts rows that are invalid only because no country is known.
+    and test numbers. ``without_country`` counts rows that are invalid only because no country is known, and
+    ``not_in_country`` those whose number without ``+`` is not valid in the known country.
     """
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
@@ -98,6 +99,7 @@ class PhoneCells:
         self._any_kind = phones.Reader(country) if sms else self._reader
         self._check = check
         self.without_country = 0
+        self.not_in_country = 0
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""
@@ -123,8 +125,10 @@ class PhoneCells:
             if sum(map(str.isdigit, text)) >= 2 * MIN_DIGITS and (count := len(self._all_within(text))) > 1:
                 raise _too_many(count) from None
             self.without_country += error.needs_country
+            self.not_in_country += error.not_in_country
             raise UsageError(f"not a valid phone number: {error.problem}") from None
         if phone.abroad:
+            self.not_in_country += 1
             raise UsageError(f"valid only in {phone.abroad}; if that is right, write it with +")
         return phone.digits
 
@@ -142,7 +146,7 @@ class PhoneCells:
         """Yield each person in a row of people to leave out, or an invalid row if it has no number in any column."""
         numbers: dict[str, None] = {}
         fault: InvalidRow | None = None
-        before = self.without_country
+        before, before_in_country = self.without_country, self.not_in_country
         for index in columns:
             row = self.row(line, cells, index)
             if isinstance(row, Recipient):
@@ -153,6 +157,7 @@ class PhoneCells:
                 fault = row
         needs_country = not numbers and self.without_country > before
         self.without_country = before + needs_country
+        self.not_in_country = before_in_country + (not numbers and self.not_in_country > before_in_country)
         yield from (Recipient(line, number, tuple(cells)) for number in numbers)
         has_unread = any(isinstance(cells[index], Nested) for index in columns)
         if fault is not None and (has_unread or not numbers):

@@ -85,6 +85,8 @@ class Recipients:
             yield row
         if self._phones is not None:
             self.faults.without_country = self._phones.without_country
+            self.faults.not_in_country = self._phones.not_in_country
+            self.faults.country = self._phones.country
 
     def _all_rows(self) -> Iterator[Recipient | InvalidRow | None]:
         yield from self.read()

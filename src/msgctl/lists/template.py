@@ -235,9 +235,13 @@ def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int
         raise UsageError(f"{{}} in {what} has no column name", f"Write it like {{name}}. {_LITERAL_BRACES}")
     index = find_column(name, columns)
     if index is None:
+        import difflib  # rare
+
         use = "Use one of these columns."
+        if near := difflib.get_close_matches(name, columns, n=1):
+            use = f"Did you mean {{{shorten(near[0], 40)}}}?"
         if header_row is not None:
-            use = f"Use one of these columns. If row {header_row} is not the header, use --header-row N."
+            use += f" If row {header_row} is not the header, use --header-row N."
         raise UsageError(
             f"{capitalized(what)} uses {{{shorten(name, 40)}}}, but the file has no such column. {in_words(columns)}",
             f"{use} {_LITERAL_BRACES}",
