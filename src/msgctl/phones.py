@@ -39,7 +39,7 @@ OLD_FORMS = {
 the difference. Only a mobile number that libphonenumber finds valid is suggested.
 """
 
-_WITH_ARTICLE = re.compile(r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)")
+_WITH_ARTICLE = r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)"
 _MARKS = ".()\N{MINUS SIGN}\N{FULLWIDTH LEFT PARENTHESIS}\N{FULLWIDTH RIGHT PARENTHESIS}\N{FULLWIDTH FULL STOP}"
 _NEVER = "(?!)"
 _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
@@ -360,7 +360,7 @@ _UNLISTED = {"AC": "Ascension Island", "TA": "Tristan da Cunha", "XK": "Kosovo"}
 def country_name(region: str | None) -> str:
     """Return a country's name for a sentence; libphonenumber's regions without a name are international services."""
     name = country_names().get(region or "") or _UNLISTED.get(region or "", "an international service")
-    return f"the {name}" if _WITH_ARTICLE.match(name) else name
+    return f"the {name}" if re.match(_WITH_ARTICLE, name) else name
 
 
 def with_country(digits: str) -> str:

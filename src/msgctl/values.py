@@ -28,11 +28,11 @@ MIN_LIKENESS = 0.65
 MAX_TIMEOUT = 3600.0
 MAX_URL = 8192
 
-_INTEGER = re.compile(r"[0-9]{1,19}")
-_DECIMAL = re.compile(r"[0-9.eE+-]+")  # float() also accepts "1_0", " 5" and digits of other scripts
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_INTEGER = r"[0-9]{1,19}"
+_DECIMAL = r"[0-9.eE+-]+"  # float() also accepts "1_0", " 5" and digits of other scripts
+_DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
 _NOT_IN_HOSTS = frozenset('\\<>"^`{|}')
-_DAYS_AGO = re.compile(r"([0-9]{1,6})d")
+_DAYS_AGO = r"([0-9]{1,6})d"
 
 
 def quote(text: str) -> str:
@@ -57,7 +57,7 @@ def choice(text: str, choices: Sequence[str], what: str) -> str:
 
 def whole_number(text: str, name: str, least: int = 0, most: int | None = None) -> int:
     """Return a whole number from ``least`` to ``most``; ``name`` is its option or argument."""
-    number = int(text) if _INTEGER.fullmatch(text) else None
+    number = int(text) if re.fullmatch(_INTEGER, text) else None
     if number is None or number < least or (most is not None and number > most):
         limits = f"a whole number, {least} or more" if most is None else f"from {least:,} to {most:,}"
         if number is None and most is not None:
@@ -69,7 +69,7 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
 
 def client(text: str) -> int:
     """Return a client ID (int64)."""
-    number = int(text) if _INTEGER.fullmatch(text) else -1
+    number = int(text) if re.fullmatch(_INTEGER, text) else -1
     if not 0 <= number < 2**63:
         raise UsageError(f"--client must be a client ID, such as 12345, not {quote(text)}")
     return number
@@ -101,7 +101,7 @@ def decimal(text: str, name: str, least: float, most: float) -> float:
 def _number(text: str) -> float:
     """Return a decimal number; for any other text NaN, which is outside all limits."""
     try:
-        return float(text) if _DECIMAL.fullmatch(text) else nan
+        return float(text) if re.fullmatch(_DECIMAL, text) else nan
     except ValueError:
         return nan
 
@@ -113,9 +113,9 @@ def day(text: str, today: date) -> date:
             return today
         if text.lower() == "yesterday":
             return today - timedelta(days=1)
-        if ago := _DAYS_AGO.fullmatch(text):
+        if ago := re.fullmatch(_DAYS_AGO, text):
             return today - timedelta(days=int(ago[1]))
-        if written := _DATE.fullmatch(text):
+        if written := re.fullmatch(_DATE, text):
             return date(int(written[1]), int(written[2]), int(written[3]))
     except (ValueError, OverflowError):
         raise UsageError(f"The date {quote(text)} does not exist", "Write dates as YYYY-MM-DD.") from None

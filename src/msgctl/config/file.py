@@ -18,7 +18,7 @@ from msgctl.text import clean, shorten
 
 TomlTable = dict[str, Any]
 
-_TOKEN = re.compile(r"""\\.|\"{3}|'{3}|["'#]""", re.DOTALL)
+_LEXEME = r"""\\.|\"{3}|'{3}|["'#]"""
 """An escape, the beginning or end of a string, or the beginning of a comment in TOML."""
 
 
@@ -69,7 +69,7 @@ def load(path: Path) -> ConfigFile:
 def _has_comments(toml: str) -> bool:
     """Return whether valid TOML contains a comment."""
     quote = ""
-    for sign in _TOKEN.findall(toml):
+    for sign in re.findall(_LEXEME, toml, re.DOTALL):
         if quote.startswith("'"):
             sign = sign.removeprefix("\\")  # noqa: PLW2901 (literal strings have no escapes)
         if quote:

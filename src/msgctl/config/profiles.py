@@ -42,7 +42,7 @@ ADD_HINT = "Add a profile: msgctl profile add NAME. Or try: msgctl -p sandbox ba
 WORDS = ("accepted", "refused", "delivered", "failed", "verified")
 """The keys of the setting ``words``."""
 
-_PROFILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_PROFILE_NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 
 
 def are_words(value: object) -> bool:
@@ -356,6 +356,6 @@ def name_fault(name: str) -> str | None:
         return "is the built-in profile of the sandbox"
     if name == ENVIRONMENT:
         return "means the environment variables, for jobs"
-    if not _PROFILE_NAME.fullmatch(name):
+    if not re.fullmatch(_PROFILE_NAME, name):
         return "must have up to 64 letters, digits, dots, dashes and underscores, and begin with a letter or digit"
     return None

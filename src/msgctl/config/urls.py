@@ -14,12 +14,12 @@ from msgctl.text import clean, is_unsafe, shorten
 
 MAX_BASE_URL = 2048
 
-_AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?", re.I | re.A)
+_AUTHORITY = r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:]+))(?::(?P<port>[0-9]*))?"
 # A name with a number as its last label would be parsed as an address (URL Standard, "ends in a number").
-_NAME = re.compile(r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?", re.I | re.A)
+_NAME = r"(?:[a-z0-9_-]{1,63}\.)*(?![0-9]+\.?$)[a-z0-9_-]{1,63}\.?"
 
 _HOST = r"(?:\[[0-9A-Fa-f:.%]*\]|[^][:@/?#,]*)(?::[0-9]*)?"
-_STORE_URL = re.compile(
+_STORE_URL = (
     rf"[^:/?#@]*://(?:[^:@/?#]*(?P<password>:[^@/?#]*)?@)?(?P<place>{_HOST}(?:,{_HOST})*(?:/[^@?#]*)?)"
     r"(?:\?(?P<parameters>[^@#]*))?"
 )
@@ -55,12 +55,12 @@ def base_url_fault(text: str, *, allow_http: bool = False) -> str | None:
         return "contains a user name or password; the credentials are the client ID and the key"
     if "?" in text or "#" in text:
         return "contains a query or a fragment"
-    parts = _AUTHORITY.fullmatch(authority)
+    parts = re.fullmatch(_AUTHORITY, authority, re.I | re.A)
     host = (parts["address"] or parts["name"]) if parts else ""
     is_host = False
     if parts and 0 < int((parts["port"] or "1")[:6]) < 2**16:
         with suppress(ValueError):
-            is_host = parts["address"] is None and _NAME.fullmatch(ascii_host(host)) is not None
+            is_host = parts["address"] is None and re.fullmatch(_NAME, ascii_host(host), re.I | re.A) is not None
         with suppress(ValueError):
             is_host = is_host or bool(ipaddress.ip_address(host))
     if not is_host:
@@ -145,7 +145,7 @@ def has_password(store: str) -> bool:
     """Return whether a store is a URL with a password, or a malformed URL, which may contain one anywhere."""
     if "://" not in store:
         return False
-    url = _STORE_URL.fullmatch(store)
+    url = re.fullmatch(_STORE_URL, store)
     return url is None or url["password"] is not None or "password" in unquote_plus(url["parameters"] or "").lower()
 
 
@@ -153,14 +153,14 @@ def store_shown(store: str) -> str:
     """Return the path or URL of a store without its password."""
     if not has_password(store):
         return clean(store)
-    url = _STORE_URL.fullmatch(store)
+    url = re.fullmatch(_STORE_URL, store)
     place = "***" if url is None else url["place"]
     return f"{clean(store.partition('://')[0])}://{clean(place)} (with a password)"
 
 
 def without_password(store: str) -> str:
     """Return the path or URL of a store, with the user but without the password, so that the user can retype it."""
-    url = _STORE_URL.fullmatch(store)
+    url = re.fullmatch(_STORE_URL, store)
     if url is None:
         return store_shown(store)
     scheme, _, rest = store.partition("://")

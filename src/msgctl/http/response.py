@@ -52,8 +52,8 @@ MAX_MISSING = 3
 TRY_LATER = "Try again later."
 CHECK_CREDENTIALS = "Check the client ID and the key"
 CHECK_CREDENTIALS_TOO = f"{CHECK_CREDENTIALS}, and that the account's Security menu allows this machine's IP address."
-_CREDENTIALS = re.compile("unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial", re.IGNORECASE)
-_CREDITS = re.compile("cr[eé]dit|saldo|balance", re.IGNORECASE)
+_CREDENTIALS = "unauthori[sz]ed|not authori[sz]ed|no autorizad|credential|credencial"
+_CREDITS = "cr[eé]dit|saldo|balance"
 """Words of a refusal that seems to be about credits. They decide only about hints."""
 
 MAX_QUOTATION = 500
@@ -214,7 +214,7 @@ def outcome_unknown(
 
 def is_about_credentials(message: str) -> bool:
     """Return whether a refusal seems to be about the client ID or the key. This decides only about hints."""
-    return _CREDENTIALS.search(message) is not None
+    return re.search(_CREDENTIALS, message, re.IGNORECASE) is not None
 
 
 def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
@@ -461,7 +461,7 @@ class _Parser(NamedTuple):
             return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
         if self.response.operation.verifies:
             return None
-        if _CREDITS.search(message):
+        if re.search(_CREDITS, message, re.IGNORECASE):
             return "Top up. See the credits left: msgctl balance"
         if self.response.parts.is_link:
             return f"If the name is in use, see its short URL: msgctl url stats {self.response.request.quoted_name}"

@@ -40,21 +40,21 @@ def is_nothing(value: Any, numbers: frozenset[str] = frozenset()) -> bool:
     return is_none or tokenize(value).is_all(words.GOOD, numbers=numbers)
 
 
-_WHOLE = re.compile(r"[0-9]{1,9}(\.0+)?", re.ASCII)
+_WHOLE = r"[0-9]{1,9}(\.0+)?"
 
 
 def as_count(value: Any) -> int | None:
     """Return a whole number that is not negative, or None."""
-    return int(float(value)) if isinstance(value, str) and _WHOLE.fullmatch(value) else None
+    return int(float(value)) if isinstance(value, str) and re.fullmatch(_WHOLE, value) else None
 
 
-_PHONE = re.compile(r"[0-9\s()+.-]+", re.ASCII)
+_PHONE = r"[0-9\s()+.-]+"
 
 
 def is_in_request(echoes: frozenset[str], value: Any) -> bool:
     """Return whether a value repeats a value of the request, or a recipient's number in any spelling."""
     return isinstance(value, str) and (
-        value in echoes or (_PHONE.fullmatch(value) is not None and digits_of(value) in echoes)
+        value in echoes or (re.fullmatch(_PHONE, value, re.ASCII) is not None and digits_of(value) in echoes)
     )
 
 

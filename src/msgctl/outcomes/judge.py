@@ -169,7 +169,7 @@ def _accepts(request: RequestParts, value: Any) -> bool:
     )
 
 
-_ID = re.compile(r"\S*[1-9]\S*")
+_ID = r"\S*[1-9]\S*"
 
 
 def _has_id(request: RequestParts, content: Any) -> bool:
@@ -177,7 +177,7 @@ def _has_id(request: RequestParts, content: Any) -> bool:
     return any(
         field.name.may_be_id
         and not field.name.is_echo
-        and _ID.fullmatch(as_text(field.value)) is not None
+        and re.fullmatch(_ID, as_text(field.value)) is not None
         and not is_in_request(request.echoes, field.value)
         for field in fields_of(content)
     )
@@ -199,7 +199,7 @@ def _contradicts(request: RequestParts, field: ContentField) -> bool:
         return name.is_good or name.is_status
     if not isinstance(value, str):
         return False
-    if name.is_code and ERROR_CODE.fullmatch(value):
+    if name.is_code and re.fullmatch(ERROR_CODE, value):
         return True
     if isinstance(value, Number):
         return False
@@ -229,14 +229,14 @@ def _contradiction(request: RequestParts, content: Any) -> ContentField | None:
     return next((field for field in fields if _contradicts(request, field)), None)
 
 
-_ID_WITHOUT_STATUS = re.compile(r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}")
-_NEUTRAL_ID = re.compile(r"(?=.{6,64}\Z)(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)")
+_ID_WITHOUT_STATUS = r"(?=.*[1-9])[A-Za-z0-9][A-Za-z0-9_.:@/+=-]{5,}"
+_NEUTRAL_ID = r"(?=.{6,64}\Z)(?=.*[1-9])(?:[a-z]?[0-9]+|(?!-)[0-9-]*[a-f][0-9a-f-]*)"
 """A number, a letter and a number, or a UUID."""
 
 
 def _is_neutral(own_id: Any) -> bool:
     """Return whether an id contains no word, so that entries that differ only in such ids have the same outcome."""
-    if not isinstance(own_id, str) or not _NEUTRAL_ID.fullmatch(own_id):
+    if not isinstance(own_id, str) or not re.fullmatch(_NEUTRAL_ID, own_id):
         return False
     return "bad" not in own_id and "added" not in own_id  # the only known words with the letters of a UUID
 
@@ -288,7 +288,7 @@ class _Record:
             is_good = all(_accepts(self.request, value) for value in stated)
         else:
             own_id = entry.get("id")
-            is_id = isinstance(own_id, str) and _ID_WITHOUT_STATUS.fullmatch(own_id) is not None
+            is_id = isinstance(own_id, str) and re.fullmatch(_ID_WITHOUT_STATUS, own_id) is not None
             is_good = is_id and not is_in_request(self.request.echoes, own_id)
         if not is_good or self._contradiction:
             return False
@@ -400,8 +400,8 @@ def is_passing_fault(document: Any) -> bool:
     return words.OPEN.among(text.words) and not words.FAILED.among(text.words) and not words.REASON.among(text.negated)
 
 
-_CREDITS = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,19})?", re.ASCII)
-_NUMBER_OF_CREDITS = re.compile(rf"{_CREDITS.pattern}([eE][+-]?[0-9])?", re.ASCII)
+_CREDITS = r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,19})?"
+_NUMBER_OF_CREDITS = rf"{_CREDITS}([eE][+-]?[0-9])?"
 
 
 def credits_left(document: Any) -> Decimal:
@@ -415,6 +415,6 @@ def credits_left(document: Any) -> Decimal:
     has_error = any(not is_nothing(content.get("error")) for content in objects(document))
     if amounts and not has_error and isinstance(amounts[0], str):
         pattern = _NUMBER_OF_CREDITS if isinstance(amounts[0], Number) else _CREDITS
-        if pattern.fullmatch(amounts[0].strip()):
+        if re.fullmatch(pattern, amounts[0].strip()):
             return Decimal(amounts[0].strip())
     raise ShapeError("it does not contain the credits left")

@@ -12,17 +12,17 @@ from msgctl.outcomes import words
 from msgctl.outcomes.words import NO_WORDS, AddedWords, tokenize
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
-ERROR_CODE = re.compile(r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?", re.ASCII)
+ERROR_CODE = r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?"
 """An error code: 400 to 599, or negative."""
 MIN_SHARED_DIGITS = 7
 """Minimum digits of a number that may lack its country code."""
 
-_NO_DIGITS = re.compile("[^0-9]+")
+_NO_DIGITS = "[^0-9]+"
 
 
 def digits_of(text: str) -> str:
     """Return the digits of a text."""
-    return text if text.isdecimal() and text.isascii() else _NO_DIGITS.sub("", text)
+    return text if text.isdecimal() and text.isascii() else re.sub(_NO_DIGITS, "", text)
 
 
 class RecipientFinder:
@@ -99,7 +99,7 @@ class Doubt(NamedTuple):
         both = (*text, *tokenize(self.field).words)
         is_bad = any(bad.among(both) for bad in (words.FAILED, words.ERROR, words.NEGATION))
         is_number = not any(map(str.isalpha, self.value)) and self.field not in ("status", "state")
-        return None if is_bad or is_number or not text or ERROR_CODE.fullmatch(self.value) else self.value
+        return None if is_bad or is_number or not text or re.fullmatch(ERROR_CODE, self.value) else self.value
 
 
 class Outcome(NamedTuple):

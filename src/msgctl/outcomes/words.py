@@ -133,12 +133,12 @@ ERROR = WordList("err-")
 ALONE = WordList("busy ocupado voicemail buzon machine contestador unanswered noanswer")
 """Words of `NO_ANSWER` that need no negation."""
 
-_URL = re.compile(r"https?://\S+|\A/\S+\Z", re.IGNORECASE)
+_URL = r"https?://\S+|\A/\S+\Z"
 """A URL, or a text that is only a path."""
-_INNER_CAPITAL = re.compile("(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_PHRASE_END = re.compile("[.,;:()]")
-_WORD = re.compile(r"[^\W_]+|\?")
-_BLOCKED = re.compile(r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra|added|agregad[oa]s?)\b")
+_INNER_CAPITAL = "(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
+_PHRASE_END = "[.,;:()]"
+_WORD = r"[^\W_]+|\?"
+_BLOCKED = r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra|added|agregad[oa]s?)\b"
 """Words that mean that a number was blocked, which is the purpose of `block add`."""
 
 
@@ -205,12 +205,12 @@ def cut(text: str) -> str:
 def _tokenize(text: str, of_block: bool) -> Text:
     folded = _folded(text)
     if of_block:
-        folded = _BLOCKED.sub("accepted", folded)
+        folded = re.sub(_BLOCKED, "accepted", folded)
     words: list[str] = []
     plain: list[str] = []
     negated: list[str] = []
-    for phrase in _PHRASE_END.split(folded):
-        phrase_words = [_stem(word) for word in _WORD.findall(phrase)]
+    for phrase in re.split(_PHRASE_END, folded):
+        phrase_words = [_stem(word) for word in re.findall(_WORD, phrase)]
         words += phrase_words
         end = next((place for place, word in enumerate(phrase_words) if word in NEGATION), len(phrase_words))
         plain += phrase_words[:end]
@@ -220,13 +220,13 @@ def _tokenize(text: str, of_block: bool) -> Text:
 
 def _folded(text: str) -> str:
     """Return a text in lower case, without URLs, accents and invisible characters, with words apart."""
-    text = _URL.sub(" ", text)
+    text = re.sub(_URL, " ", text, flags=re.IGNORECASE)
     if not text.isascii():
         # Marks are removed first: sorting a long run of them (Unicode Standard Annex 15) takes quadratic time.
         text = "".join(char for char in text if not unicodedata.combining(char))
         decomposed = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in decomposed if unicodedata.category(char) not in ("Mn", "Cf"))
-    return _INNER_CAPITAL.sub(" ", text).replace("_", " ").lower()
+    return re.sub(_INNER_CAPITAL, " ", text).replace("_", " ").lower()
 
 
 class AddedWords:

@@ -22,7 +22,7 @@ MAX_REPEATED = 200
 METRIC_FIELDS = ("category", "property", "clicks", "percent", "date", "region", "countryIsoCode")
 """The columns of click statistics, one row per metric."""
 
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!\.?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)")
+_FORMULA = r"[=@\t\r]|[+-](?!\.?[0-9][0-9.]*(?:[eE][+-]?[0-9]+)?\Z|(?=.*[0-9] +[0-9(])[0-9 ().-]*\Z)"
 """A cell that a spreadsheet would run as a formula.
 
 +57-300 and -e5 (a cell) are formulas, and +57300 is a number. +57 300 123-4567 is text, because a space separates two
@@ -216,4 +216,4 @@ def jsonl_line(columns: Iterable[str], document: Document) -> str:
 
 
 def _guard(text: str) -> str:
-    return "'" + text if _FORMULA.match(text) else text
+    return "'" + text if re.match(_FORMULA, text) else text

@@ -39,7 +39,7 @@ USER_VERSION = 60
 LOG_CHECKS = 20
 PAGES_TOGETHER = 500
 """Unused pages that are returned to the file system in one transaction."""
-_MISSING = re.compile("no such (table|column)|has no column")
+_MISSING = "no such (table|column)|has no column"
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
@@ -232,7 +232,7 @@ class SQLite(Database):
                 return self.damaged("it is not a database")
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_CONSTRAINT:
                 return self.damaged(str(error))
-            case sqlite3.SQLITE_ERROR if _MISSING.search(str(error)):
+            case sqlite3.SQLITE_ERROR if re.search(_MISSING, str(error)):
                 return self.damaged(str(error))
             case sqlite3.SQLITE_ERROR:
                 what = f"msgctl cannot use the store {self.place} because of a bug: {error}"

@@ -34,7 +34,7 @@ NO_WAIT = WaitOptions()
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
 RESEND = "If it was not sent, send it with --resend-unknown."
-CODE = re.compile(r"(?<![\w-])(?=[\w-]*\d)[\w-]{1,12}(?![\w-])|(?<=[-_])\d{5,8}(?![^\W_])")
+CODE = r"(?<![\w-])(?=[\w-]*\d)[\w-]{1,12}(?![\w-])|(?<=[-_])\d{5,8}(?![^\W_])"
 """Text that may be a verification code, which is never stored: a word with a digit, but not a UUID."""
 MIN_CODE = 4
 """Minimum characters of a code. A shorter text is a status, such as 1."""
@@ -215,7 +215,7 @@ def _result_to_keep(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome
 
 
 def _without_code(text: str | None) -> str | None:
-    return CODE.sub("****", text) if text and len(text) >= MIN_CODE else text
+    return re.sub(CODE, "****", text) if text and len(text) >= MIN_CODE else text
 
 
 def judged(response: Response) -> ServiceResult:

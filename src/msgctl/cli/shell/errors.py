@@ -121,7 +121,7 @@ def _lines(error: MsgctlError, context: Context) -> str:
 
 
 _COMMAND = re.compile("msgctl |^(export|rm) ")
-_EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
+_EXTRA = r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)"
 
 
 def usage_error(error: typer.TyperException) -> UsageError:
@@ -166,7 +166,7 @@ def _reworded(error: typer.TyperException, ctx: Any) -> tuple[str, str]:
     if option is not None:
         needs = "takes no" if "not take" in message else "needs a"
         return f"{shorten(option, 60)} {needs} value", ""
-    if ctx is not None and (extra := _EXTRA.fullmatch(message)):
+    if ctx is not None and (extra := re.fullmatch(_EXTRA, message, re.DOTALL)):
         names = [param.metavar for param in ctx.command.params if param.param_type_name == "argument"]
         hint = f"{ctx.command_path} takes {' '.join(names) or 'no arguments'}."
         if "--key-stdin" in _options(ctx.command):  # the argument may be a key
