@@ -6,10 +6,14 @@ or write to the clipboard, and characters that change the direction of the text 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Literal
+
+MASK = "***"
+"""The text in place of a key."""
 
 MAX_MARKS = 30
 """Combining marks in a row that are kept: the limit of the Stream-Safe Text Format (UAX #15, section 13)."""
@@ -101,3 +105,8 @@ def joined(names: Iterable[str], word: str = "and") -> str:
 def some_of(names: Sequence[str], most: int = 5) -> str:
     """Return a list of at most ``most`` names, and the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def without_parameters(text: str, names: str) -> str:
+    """Return a path, query, form or JSON with `MASK` for the values of some parameters: ``key`` or ``client|key``."""
+    return re.sub(rf"""(?i)((?<![a-z0-9])(?:{names})(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""", rf"\1{MASK}", text)

@@ -20,7 +20,6 @@ from msgctl.config.profiles import Credential
 from msgctl.errors import Interrupted, NotReachedError, OutcomeUnknownError, TurnedAwayError
 from msgctl.http import SentCounter, request, transport
 from msgctl.http.client import Client
-from msgctl.http.response import Response
 from msgctl.http.transport import TooLateError
 from support import PATIENCE
 from support.commands import PHONE, SENDS
@@ -62,11 +61,6 @@ def keeper() -> Iterator[Service]:
 def calling(base_url: str) -> Iterator[Client]:
     with contextlib.closing(Client(base_url, Credential(1, KEY), timeout=PATIENCE, sleep=lambda _: None)) as client:
         yield client
-
-
-def perform(client: Client, made: request.Request, timeout: float | None = None) -> Response:
-    """Make a prepared request, and return its response or raise its error."""
-    return client.parse(made, client.fetch(made, timeout=timeout))
 
 
 @pytest.mark.parametrize(
@@ -125,7 +119,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n" + BODY +
 def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
     with calling(keeper.base_url) as client:
-        assert [perform(client, SEND).body for _ in range(3)] == [BODY] * 3
+        assert [client.send(SEND).body for _ in range(3)] == [BODY] * 3
     assert (len(keeper.received), keeper.connections) == (3, 1)
 
 
@@ -141,7 +135,7 @@ def test_requests_go_over_one_connection(data: bytes, keeper: Service) -> None:
 def test_a_connection_is_not_reused(data: bytes, keeper: Service) -> None:
     keeper.always(raw(data))
     with calling(keeper.base_url) as client:
-        assert [perform(client, SEND).body for _ in range(2)] == [BODY] * 2
+        assert [client.send(SEND).body for _ in range(2)] == [BODY] * 2
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
@@ -185,9 +179,9 @@ def test_data_between_two_requests_loses_no_message(meanwhile: Behaviour, keeper
     done = threading.Event()
     keeper.will(then(WHOLE, meanwhile, done=done), WHOLE)
     with calling(keeper.base_url) as client:
-        perform(client, SEND)
+        client.send(SEND)
         assert done.wait(PATIENCE)
-        assert perform(client, SEND).body == BODY
+        assert client.send(SEND).body == BODY
     assert (len(keeper.received), keeper.connections) == (2, 2)
 
 
@@ -195,11 +189,11 @@ def test_data_between_two_requests_loses_no_message(meanwhile: Behaviour, keeper
 def test_a_request_lost_on_a_kept_connection_is_not_retried(loss: Behaviour, keeper: Service) -> None:
     keeper.will(WHOLE, loss, WHOLE)
     with calling(keeper.base_url) as client:
-        perform(client, SEND)
+        client.send(SEND)
         with pytest.raises(OutcomeUnknownError):
-            perform(client, SEND)
+            client.send(SEND)
         assert (len(keeper.received), keeper.connections) == (2, 1)
-        perform(client, SEND)
+        client.send(SEND)
     assert (len(keeper.received), keeper.connections) == (3, 2)
 
 
@@ -207,8 +201,8 @@ def test_a_late_response_is_not_used_for_the_next_request(keeper: Service) -> No
     keeper.will(silent, WHOLE)
     with calling(keeper.base_url) as client:
         with pytest.raises(OutcomeUnknownError):
-            perform(client, SEND, timeout=0.2)
-        assert perform(client, SEND).body == BODY
+            client.send(SEND, timeout=0.2)
+        assert client.send(SEND).body == BODY
     assert keeper.connections == 2
 
 
@@ -220,13 +214,13 @@ def test_a_slow_proxy_ends_at_the_time_limit(monkeypatch: pytest.MonkeyPatch) ->
         proxy.will(drip(b"HTTP/1.1 200 OK\r\nX-Slow: "))
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         with calling(URL) as client, pytest.raises(NotReachedError, match=r"0\.2 seconds"):
-            perform(client, SEND, timeout=0.2)
+            client.send(SEND, timeout=0.2)
 
 
 def test_the_certificate_behind_a_proxy_is_from_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
     with behind_a_proxy(trustme.CA(), monkeypatch) as (service, client):
         with pytest.raises(NotReachedError, match="The certificate of service") as error:
-            perform(client, SEND)
+            client.send(SEND)
         assert not error.value.retryable
         assert service.received == []
 
@@ -236,7 +230,7 @@ def test_the_password_of_a_proxy_goes_to_the_proxy_and_nowhere_else(monkeypatch:
         proxy.always(respond(status=407))
         monkeypatch.setenv("HTTPS_PROXY", proxy.url.replace("//", "//ana:p%40ss@"))
         with calling(URL) as client, pytest.raises(NotReachedError, match="responded with 407") as refused:
-            perform(client, SEND)
+            client.send(SEND)
         assert proxy.received[0].headers["proxy-authorization"] == "Basic YW5hOnBAc3M="
     assert not refused.value.retryable
     assert "p@ss" not in str(refused.value)
@@ -270,7 +264,7 @@ def test_a_bug_after_a_request_through_a_proxy_leaves_the_outcome_unknown(
         behind_a_proxy(authority, monkeypatch) as (_, client),
         pytest.raises(OutcomeUnknownError, match=r"ZeroDivisionError in test_connections\.py, line"),
     ):
-        perform(client, SEND)
+        client.send(SEND)
 
 
 @pytest.mark.usefixtures("trusted")
@@ -278,7 +272,7 @@ def test_a_request_lost_behind_a_proxy_is_not_retried(authority: trustme.CA, mon
     with behind_a_proxy(authority, monkeypatch) as (service, client):
         service.will(drop)
         with pytest.raises(OutcomeUnknownError):
-            perform(client, SEND)
+            client.send(SEND)
         assert len(service.received) == 1
 
 
@@ -300,7 +294,7 @@ def test_the_addresses_of_a_host_are_tried_in_turn_and_share_the_time_limit(
     monkeypatch.setattr(socket, "create_connection", try_address)
     service.will(respond(RECORD))
     with calling(f"http://service.invalid:{service.port}/api/v1") as client:
-        perform(client, SEND)
+        client.send(SEND)
     assert [address for address, _ in tried] == ["127.0.0.2", "127.0.0.1"]
     assert tried[0][1] <= PATIENCE / 2
 
@@ -355,7 +349,7 @@ def test_each_piece_of_a_request_gets_the_remaining_time(keeper: Service, monkey
     keeper.will(WHOLE)
     long = request.build(operations.SEND_SMS, {"phone": (PHONE,), "sms": "x" * 3 * transport.PIECE})
     with calling(keeper.base_url) as client:
-        perform(client, long)
+        client.send(long)
     assert len(given) > 1
     assert sorted(given, reverse=True) == given
     assert given[0] <= PATIENCE

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from conftest import KEY
 from msgctl.config.profiles import MIN_KEY
-from msgctl.http.redaction import MASK, redact, redact_body
+from msgctl.http.redaction import redact, redact_body
+from msgctl.text import MASK
 from support.leaks import spellings_of
 from support.service import Service, respond
 from support.tool import Tool

@@ -129,10 +129,10 @@ class Client:
         with self._counted(request):
             return self.parse(request, self._response(request, timeout, may_send))
 
-    def fetch(self, request: Request, *, timeout: float | None = None) -> RawResponse:
+    def fetch(self, request: Request) -> RawResponse:
         """Make a request and return the response, whatever its status and body. Raises the other errors of `send`."""
         with self._counted(request):
-            return self._response(request, timeout)
+            return self._response(request)
 
     def parse(self, request: Request, response: RawResponse) -> Response:
         """Return the parsed response, or raise its error, like `send`. Call it once per response."""
@@ -172,7 +172,7 @@ class Client:
             self._counter.add(number)
 
     def _response(
-        self, request: Request, timeout: float | None, may_send: Callable[[], bool] | None = None
+        self, request: Request, timeout: float | None = None, may_send: Callable[[], bool] | None = None
     ) -> RawResponse:
         """Return the response to a request. Retry the request if it was not sent, or if it only reads."""
         if timeout is not None:
@@ -195,7 +195,7 @@ class Client:
             self._sleep(pause)
         return self._attempt(request, seconds, may_send)
 
-    def _attempt(self, request: Request, seconds: float, may_send: Callable[[], bool] | None = None) -> RawResponse:
+    def _attempt(self, request: Request, seconds: float, may_send: Callable[[], bool] | None) -> RawResponse:
         """Make a request once."""
         self._sent.clear()
         name = f"{request.operation.method} {self._path}{request.operation.path}"

@@ -10,8 +10,7 @@ import re
 from functools import lru_cache
 
 from msgctl.config.profiles import MIN_KEY
-
-MASK = "***"
+from msgctl.text import MASK, without_parameters
 
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 """Pattern before a key of digits, since the same digits in a longer number, such as a phone, are not the key."""
@@ -34,10 +33,7 @@ def redact(text: str, key: str, *, is_cut: bool = False) -> str:
 
 def redact_request(text: str, key: str) -> str:
     """Return the headers, query or body of a request without the credentials."""
-    without_parameters = re.sub(
-        r"""(?i)((?<![a-z0-9])(?:client|key)(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""", rf"\1{MASK}", text
-    )
-    return redact(without_parameters, key)
+    return redact(without_parameters(text, "client|key"), key)
 
 
 def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:

@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 from msgctl import __version__
 from msgctl.errors import UsageError
-from msgctl.http.redaction import MASK
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place, Shape
 from msgctl.outcomes.outcome import RequestParts
 from msgctl.outcomes.words import NO_WORDS, AddedWords
-from msgctl.text import clean
+from msgctl.text import MASK, clean
 
 Value = str | bool | Sequence[str] | None
 Pairs = tuple[tuple[str, str], ...]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from msgctl.operations import Field, Kind, Place
+from msgctl.text import without_parameters
 
 BASE_PATH = "/api/v1"
 """The prefix of the paths of the operations."""
@@ -153,16 +154,9 @@ def wrong_method(path: str, *allowed: str) -> Refusal:
     return Refusal("METHOD_NOT_ALLOWED", why, status=405, headers={"allow": ", ".join(allowed)})
 
 
-_KEYS = re.compile(r"""(?i)((?<![a-z0-9])key(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""")
-"""The parameter ``key`` in a path, a query, a form or JSON; the group is the part before its value."""
-
-
 def without_keys(text: str) -> str:
-    """Return a text with ``***`` for the values of its parameters ``key``.
-
-    A program that was started with the variables of a real account may send a real key.
-    """
-    return _KEYS.sub(r"\1***", text)
+    """Return a text without keys. A program with the variables of a real account may send a real one."""
+    return without_parameters(text, "key")
 
 
 def quoted(text: str) -> str:
