@@ -396,7 +396,7 @@ def unexpected(error: Exception, *, is_sent: bool) -> MsgctlError:
 
     # The text of an exception could contain a key.
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    what = f"msgctl stopped because of a bug ({type(error).__name__}{place})"
+    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    what = f"msgctl stopped because of a bug ({type(error).__name__}{where})"
     consequence = MAY_BE_SENT if is_sent else NOTHING_SENT
     return BugError(what, "Please report it.", consequence=consequence)

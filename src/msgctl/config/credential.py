@@ -19,10 +19,10 @@ POLL = 0.05
 """Seconds between two checks whether a command whose output is open has ended."""
 
 
-def key_of_command(place: str, command: str, *, is_quiet: bool = False) -> str:
+def key_of_command(label: str, command: str, *, is_quiet: bool = False) -> str:
     """Run a key command in the shell and return the first line that it prints.
 
-    Messages refer to the setting as ``place``. ``is_quiet`` discards its standard error. Raises ConfigurationError.
+    Messages refer to the setting as ``label``. ``is_quiet`` discards its standard error. Raises ConfigurationError.
     """
     import subprocess
 
@@ -36,25 +36,25 @@ def key_of_command(place: str, command: str, *, is_quiet: bool = False) -> str:
             command, shell=True, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
         )
     except (OSError, ValueError) as error:
-        raise _failed(f"{place} cannot be run ({type(error).__name__})") from None
+        raise _failed(f"{label} cannot be run ({type(error).__name__})") from None
     stdout: Any = process.stdout
     deadline = time.monotonic() + MAX_SECONDS
     try:
         output = _output(process, stdout.fileno(), deadline)
         if len(output) > MAX_OUTPUT:
-            raise _failed(f"{place} printed over {MAX_OUTPUT:,} bytes")
+            raise _failed(f"{label} printed over {MAX_OUTPUT:,} bytes")
         code = process.wait(max(0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise _failed(f"{place} did not end within {MAX_SECONDS} seconds") from None
+        raise _failed(f"{label} did not end within {MAX_SECONDS} seconds") from None
     finally:
         process.kill()
         process.wait()
         stdout.close()
     if code != 0:
-        raise _failed(f"{place} failed with exit status {code}")
+        raise _failed(f"{label} failed with exit status {code}")
     key = output.partition(b"\n")[0].decode("utf-8", "surrogateescape").rstrip("\r")
     if not key:
-        raise _failed(f"{place} printed no key on its first line")
+        raise _failed(f"{label} printed no key on its first line")
     return key
 
 

@@ -41,7 +41,7 @@ class ConfigFile:
         """The name in ``default_profile``, even if there is no such profile."""
         return self.document.get("default_profile")
 
-    def place(self, profile: str) -> str:
+    def label(self, profile: str) -> str:
         """Return the description of a profile for messages: ``FILE: profile NAME``."""
         return f"{files.shown(self.path)}: profile {shorten(profile, 64)}"
 

@@ -110,12 +110,12 @@ class Profile(NamedTuple):
     """An account and the defaults for it, all checked.
 
     ``by`` is the selector of the profile: the command line, ``MSGCTL_PROFILE`` or ``default_profile``; it is empty for
-    an account from the three variables. Messages refer to the profile as ``place``.
+    an account from the three variables. Messages refer to the profile as ``label``.
     """
 
     name: str
     by: str
-    place: str
+    label: str
     base_url: str
     """Without a slash at its end."""
     client: int
@@ -146,12 +146,12 @@ class Profile(NamedTuple):
 
         ``is_quiet`` discards the standard error of the command.
         """
-        key, where = self.key, f"{self.place}: {self.key_source}" if self.by else VARIABLES["key"]
+        key, where = self.key, f"{self.label}: {self.key_source}" if self.by else VARIABLES["key"]
         if self.key_source == "key_command":
             from msgctl.config.credential import key_of_command
 
             key = key_of_command(where, key, is_quiet=is_quiet)
-            where = f"{self.place}: the key"
+            where = f"{self.label}: the key"
         if fault := key_fault(key):
             raise ConfigurationError(f"{where} {fault}", KEY_HINT, reason="no_credentials")
         return Credential(self.client, key)
@@ -163,7 +163,7 @@ class StoredProfile(NamedTuple):
     name: str
     by: str = ""
     settings: Mapping[str, Any] = {}
-    place: str = ""
+    label: str = ""
     is_sandbox: bool = False
 
     def __repr__(self) -> str:
@@ -177,12 +177,12 @@ class StoredProfile(NamedTuple):
         client = self.setting("client", required=True)
         sources = [setting for setting in KEY_SOURCES if self.settings.get(setting) is not None]
         if len(sources) > 1:
-            raise ConfigurationError(f"{self.place}: {' and '.join(sources)} are both set", "Keep one of them.")
+            raise ConfigurationError(f"{self.label}: {' and '.join(sources)} are both set", "Keep one of them.")
         key_source = sources[0] if sources else "key"
         return Profile(
             self.name,
             self.by,
-            self.place,
+            self.label,
             base_url=base_url.rstrip("/"),
             client=client,
             key_source=key_source,
@@ -216,7 +216,7 @@ class StoredProfile(NamedTuple):
         raise ConfigurationError(f"{self._where(setting)} must be {rule}{actual}", fix)
 
     def _where(self, setting: str) -> str:
-        return f"{self.place}: {setting}" if self.by else VARIABLES[setting]
+        return f"{self.label}: {setting}" if self.by else VARIABLES[setting]
 
 
 COMMAND_LINE = "the command line"
@@ -288,7 +288,7 @@ def stored(config: ConfigFile, name: str, by: str = COMMAND_LINE) -> StoredProfi
             f"Profiles: {', '.join(filter(None, (_names(config), SANDBOX)))}",
             reason="no_profile",
         )
-    return StoredProfile(name, by, config.profiles[name], config.place(name))
+    return StoredProfile(name, by, config.profiles[name], config.label(name))
 
 
 def unknown_settings(config: ConfigFile) -> list[str]:
@@ -299,17 +299,17 @@ def unknown_settings(config: ConfigFile) -> list[str]:
         if name not in ("default_profile", "profiles")
     ]
     for profile, settings in config.profiles.items():
-        place = config.place(profile)
-        faults += [_unknown(place, setting, [*SETTINGS]) for setting in settings if setting not in SETTINGS]
+        label = config.label(profile)
+        faults += [_unknown(label, setting, [*SETTINGS]) for setting in settings if setting not in SETTINGS]
     return faults
 
 
-def _unknown(place: str, setting: str, known: Sequence[str]) -> str:
+def _unknown(label: str, setting: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(setting, known, n=1)
     suggestion = f": did you mean {near[0]}?" if near else ""
-    return f"{place}: unknown setting {shorten(setting, 64)}{suggestion}"
+    return f"{label}: unknown setting {shorten(setting, 64)}{suggestion}"
 
 
 def _names(config: ConfigFile) -> str:

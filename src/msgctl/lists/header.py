@@ -126,8 +126,8 @@ def find_column(name: str, columns: Sequence[str]) -> int | None:
     """Return the index of the column with this name, or else of the only column that differs in case or spaces."""
     if name in columns:
         return columns.index(name) if name else None
-    places = [place for place, column in enumerate(columns) if _key(column) == _key(name)]
-    return places[0] if len(places) == 1 else None
+    indexes = [index for index, column in enumerate(columns) if _key(column) == _key(name)]
+    return indexes[0] if len(indexes) == 1 else None
 
 
 def _key(name: str) -> str:
@@ -179,7 +179,7 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
         if index is None and reading.is_optional:
             chosen = None
     if reading.leaves_out and (chosen is None or reading.is_optional):
-        all_indexes = [place for place, name in enumerate(columns) if has_phone_word(name) or place == index]
+        all_indexes = [position for position, name in enumerate(columns) if has_phone_word(name) or position == index]
         return PhoneColumns(tuple(all_indexes))
     if chosen is None:
         index = find_column("phone", columns)
@@ -187,10 +187,10 @@ def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
         return PhoneColumns((index,))
     if chosen is not None:
         return PhoneColumns(doubt=f"it has no column {quote(chosen)}")
-    words = [place for place, name in enumerate(columns) if is_phone_word(name)]
+    words = [position for position, name in enumerate(columns) if is_phone_word(name)]
     if len(words) == 1:
         return PhoneColumns((words[0],))
-    parts = words or [place for place, name in enumerate(columns) if has_phone_word(name)]
+    parts = words or [position for position, name in enumerate(columns) if has_phone_word(name)]
     if len(parts) == 1:
         return PhoneColumns((parts[0],), is_only_a_part=True)
     if parts:
@@ -206,31 +206,31 @@ def with_header(
     raw_rows = dropwhile(lambda raw_row: not has_text(raw_row), raw_rows)
     if reading.header_row is None:
         head = [*islice(raw_rows, MAX_ABOVE)]
-        place = find_header([*map(_cleaned, head)], reading.phone_column, cells.number)
+        index = find_header([*map(_cleaned, head)], reading.phone_column, cells.number)
     else:
         head = []
         for raw_row in raw_rows:
             head.append(raw_row)
             if raw_row[0] >= reading.header_row:
                 break
-        place = len(head) - 1
+        index = len(head) - 1
         if not head or head[-1][0] != reading.header_row or not has_text(head[-1]):
             raise NoTableError(f"Row {reading.header_row:,} of {name} has no text", "Choose another --header-row.")
     if not head:
         raise NoTableError(f"{name} has no header", "Add a first line with the names of the columns.")
-    line, names = _cleaned(head[place])
+    line, names = _cleaned(head[index])
     if isinstance(names, str):
         raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
     if phone := next(filter(cells.may_be_number, names), None):
         what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
         raise NoTableError(what, "Above it, add a line with the column names, for example: phone,name")
-    for above, row in map(_cleaned, head[:place]):
+    for above, row in map(_cleaned, head[:index]):
         if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
             raise NoTableError(  # it may be a person, who would get no message
                 f"Row {above:,} of {name}, above the header in row {line:,}, has a phone number: {quote(phone)}",
                 "If it is not a recipient, delete it. Otherwise, move it below the header.",
             )
-    return (line, names), chain(head[place + 1 :], raw_rows)
+    return (line, names), chain(head[index + 1 :], raw_rows)
 
 
 def find_header(rows: Sequence[RawRow], chosen: str | None, is_phone: Callable[[str], object]) -> int:

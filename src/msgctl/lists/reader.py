@@ -90,10 +90,10 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
     def rank(rows: Sequence[RawRow]) -> tuple[int, ...]:
         """Return how good a header is: no stray quotes, rows as wide as it, a word for phones, then the most cells."""
         rows = [raw_row for raw_row in rows if has_text(raw_row)]
-        place = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
-        cells = rows[place][1] if rows else ()
+        index = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
+        cells = rows[index][1] if rows else ()
         # A heading may contain another delimiter: "Celular (sin espacios, 10 dígitos);Nombre".
-        as_wide = sum(len(row) == len(cells) > 1 for _, row in rows[place + 1 :])
+        as_wide = sum(len(row) == len(cells) > 1 for _, row in rows[index + 1 :])
         words = max((header.is_phone_word(cell) + header.has_phone_word(cell) for cell in cells), default=0)
         return '"' not in "".join(cells), as_wide, words, sum(map(bool, cells))
 

@@ -147,8 +147,8 @@ def checked_parts(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     raise WorkbookError(UNREADABLE)
                 # python-calamine reads a tag as a whole, so a long one would need as much memory.
                 for bracket, before in without.items():
-                    place = chunk.rfind(bracket)
-                    without[bracket] = len(chunk) - place if place >= 0 else before + len(chunk)
+                    last = chunk.rfind(bracket)
+                    without[bracket] = len(chunk) - last if last >= 0 else before + len(chunk)
                 if max(without.values()) > MAX_TAG:
                     raise WorkbookError(f"has a tag or cell larger than the limit of {MAX_TAG // 2**20} MiB")
                 if any(mark in text for mark in _SCANNED):
@@ -243,8 +243,8 @@ def _letters(column: int) -> str:
     """Return the letters of a column: A for 1, AB for 28."""
     letters = ""
     while column:
-        column, place = divmod(column - 1, 26)
-        letters = ascii_uppercase[place] + letters
+        column, letter = divmod(column - 1, 26)
+        letters = ascii_uppercase[letter] + letters
     return letters
 
 
@@ -277,9 +277,9 @@ def _texts(row: list[Any], number: int, first_column: int, errors: dict[int, str
         cells = [cell if isinstance(cell, str) else _cell_text(cell) for cell in row]
     except OverflowError as error:
         numbers = ((column, cell) for column, cell in enumerate(row, first_column) if isinstance(cell, float))
-        place = next(column for column, number in numbers if not abs(number) < _TOO_MANY)
+        column = next(column for column, number in numbers if not abs(number) < _TOO_MANY)
         return (
-            f"the number {error} in cell {_letters(place)}{number} has more than {MAX_DIGITS} digits, so it has lost "
+            f"the number {error} in cell {_letters(column)}{number} has more than {MAX_DIGITS} digits, so it has lost "
             "digits in Excel; enter it again as text"
         )
     if sum(map(len, cells)) > MAX_RECORD:

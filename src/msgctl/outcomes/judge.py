@@ -368,8 +368,8 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
         if len(recipients) == 1:
             claimed.setdefault(recipients[0], []).append(outcome)
             continue
-        for place, phone in enumerate(recipients):
-            charge = share(outcome.credits, len(recipients), place)
+        for index, phone in enumerate(recipients):
+            charge = share(outcome.credits, len(recipients), index)
             claimed.setdefault(phone, []).append(outcome._replace(phone=phone, credits=charge))
     return Judgement(
         [_joined(claimed[phone]) if phone in claimed else Outcome(phone, UNKNOWN, doubt=stranger) for phone in phones]

@@ -212,7 +212,7 @@ def _tokenize(text: str, of_block: bool) -> Text:
     for phrase in re.split(_PHRASE_END, folded):
         phrase_words = [_stem(word) for word in re.findall(_WORD, phrase)]
         words += phrase_words
-        end = next((place for place, word in enumerate(phrase_words) if word in NEGATION), len(phrase_words))
+        end = next((index for index, word in enumerate(phrase_words) if word in NEGATION), len(phrase_words))
         plain += phrase_words[:end]
         negated += phrase_words[end + 1 :]
     return Text(tuple(words), tuple(plain), tuple(negated))

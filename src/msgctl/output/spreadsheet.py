@@ -130,25 +130,25 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Document], header: b
     if header:
         sheet.freeze_panes(1, 0)
         bold = book.add_format({"bold": True})
-        for place, name in enumerate(columns):
-            sheet.write_string(0, place, _fitting(name, name), bold)
+        for index, name in enumerate(columns):
+            sheet.write_string(0, index, _fitting(name, name), bold)
     number = 0
     for number, row in enumerate(rows, 1):
         line = number if header else number - 1
         if line == MAX_ROWS:
             raise UsageError(f"A sheet of Excel has at most {MAX_ROWS:,} rows, and there are more", USE_CSV)
-        for place, name in enumerate(columns):
+        for index, name in enumerate(columns):
             value = row.get(name)
             text = text_of(value)
             if isinstance(value, (int, float)):
-                sheet.write_number(line, place, value)
+                sheet.write_number(line, index, value)
             elif name not in TEXTS and (moment := _moment(text, zone)) is not None:
                 form = time
                 if len(text) == len("2026-12-01"):
                     form = day
-                sheet.write_datetime(line, place, moment, form)
+                sheet.write_datetime(line, index, moment, form)
             elif text:
-                sheet.write_string(line, place, _fitting(text, name))
+                sheet.write_string(line, index, _fitting(text, name))
     return number
 
 

@@ -288,8 +288,8 @@ def _balance(document: Document) -> Text:
 
 def _in_order(names: Iterable[str], record: ops.Record) -> list[str]:
     order = _STATE_ORDER if record.shape is Shape.STATES else _ORDER
-    places = {name: place for place, name in enumerate((*order, "", "sms", "message"))}
-    return sorted(names, key=lambda name: places.get(name, len(order)))
+    positions = {name: index for index, name in enumerate((*order, "", "sms", "message"))}
+    return sorted(names, key=lambda name: positions.get(name, len(order)))
 
 
 def _requests(rows: Sequence[Document], names: Iterable[str], viewer: Viewer) -> Iterator[RenderableType]:

@@ -395,8 +395,8 @@ def _sample(field: ResponseField, shape: Shape, scope: Scope, values: Values, nu
     if field.kind is Kind.ARRAY:
         count = len(values["phone"]) if shape is Shape.DISPATCH else SAMPLES
         return [
-            {inner.name: _sample(inner, shape, scope, values, place) for inner in field.of}
-            for place in range(1, count + 1)
+            {inner.name: _sample(inner, shape, scope, values, number) for inner in field.of}
+            for number in range(1, count + 1)
         ]
     if field.kind in (Kind.INTEGER, Kind.NUMBER):
         return number

@@ -93,7 +93,7 @@ def _data(entries: Sequence[JsonObject]) -> JsonObject:
     ]
     alike = [{name: value for name, value in state.items() if name not in ("phone", "credits")} for state in states]
     if any(other != alike[0] for other in alike):
-        return {str(place): state for place, state in enumerate(states)}
+        return {str(index): state for index, state in enumerate(states)}
     entry = {**states[0], "phone": ",".join(str(state["phone"]) for state in states)}
     if "credits" in entry:
         entry["credits"] = sum(state["credits"] for state in states)

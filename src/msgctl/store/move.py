@@ -191,14 +191,14 @@ def _copy(old: Database, new: Database, mark: Mark) -> Mark:
         tables = tables[tables.index(mark.table) :]
     for table in tables:
         key, columns = ", ".join(TABLES[table]), old.columns(table)
-        places = [columns.index(column) for column in TABLES[table]]
+        indexes = [columns.index(column) for column in TABLES[table]]
         after = mark.after if mark.table == table else ()
         while True:
             condition = f"WHERE ({key}) > ({', '.join('?' * len(after))})" if after else ""
             rows = old.rows(f"SELECT {', '.join(columns)} FROM {table} {condition} ORDER BY {key} LIMIT {PAGE}", after)
             if not rows:
                 break
-            after = [rows[-1][place] for place in places]
+            after = [rows[-1][index] for index in indexes]
             arrived = replace(mark, table=table, after=after)
             with new.transaction("move"):
                 _set_mark(new, mark, arrived)

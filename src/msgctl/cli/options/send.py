@@ -216,7 +216,7 @@ def setting(context: Context, name: str, convert: Callable[[str], str]) -> str |
         return convert(default)
     except UsageError as error:
         raise ConfigurationError(
-            f"{context.profile.place}: {name} cannot be used: {error.message}",
+            f"{context.profile.label}: {name} cannot be used: {error.message}",
             f"Fix it, or give --{name.replace('_', '-')}.",
         ) from error
 
