@@ -75,7 +75,7 @@ def client(text: str) -> int:
     return number
 
 
-def of(text: str, field: Field) -> str:
+def of_field(text: str, field: Field) -> str:
     """Return the value of a field that is a number (sent as text), or a short text."""
     if field.least is not None:
         return str(whole_number(text, field.typed, field.least, field.most))

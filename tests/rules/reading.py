@@ -77,7 +77,7 @@ def left_out(content: bytes | str, country: str | None = None, phone_column: str
     reading = Reading(phone_column=phone_column, leaves_out=True, phones=PhoneCells(country))
     with opened("-", source(content), reading) as people:
         numbers = [row.phone for row in people.counted() if isinstance(row, Recipient)]
-    assert people.faults.number == 0, people.faults.first
+    assert people.faults.invalid == 0, people.faults.first
     return numbers
 
 

@@ -26,7 +26,7 @@ hostile = st.text(st.characters()) | st.text(st.sampled_from("0123456789+-,. dT:
 
 EVERY: list[Callable[[str], Any]] = [
     lambda text: values.choice(text, VOICE.choices, "voice"),
-    lambda text: values.of(text, RETRIES),
+    lambda text: values.of_field(text, RETRIES),
     lambda text: values.whole_number(text, "--min"),
     lambda text: values.seconds(text, "--timeout"),
     lambda text: values.day(text, TODAY),
@@ -174,7 +174,7 @@ def test_a_value_at_its_limit_is_accepted() -> None:
     assert [values.day(text, TODAY).isoformat() for text in ("Today", "YESTERDAY", "0d", "7d")] == [
         "2026-09-21", "2026-09-20", "2026-09-21", "2026-09-14",
     ]  # fmt: skip
-    assert [values.of("3", RETRIES), values.of(" a ", VOICE)] == ["3", " a "]
+    assert [values.of_field("3", RETRIES), values.of_field(" a ", VOICE)] == ["3", " a "]
     assert values.country_code("co") == "CO"
     assert values.prose("a\tb\r\n\u200dc") == "a\tb\r\n\u200dc"
     assert values.quote("x" * 60) == f'"{"x" * 60}"'

@@ -142,20 +142,20 @@ def import_(
         if context.options.dry_run:
             context.check_fields(IMPORTED)
             listed = [_listed(row) for row in rows]
-            failures = [faults.error(CORRECT, list_all="")] if faults.number and not source.skip_invalid else []
+            failures = [faults.error(CORRECT, list_all="")] if faults.invalid and not source.skip_invalid else []
             return OwnResult(listed, IMPORTED, failures=failures)
 
         def entries() -> Iterator[tuple[str, str]]:
             for row in rows:
                 if isinstance(row, Recipient):
                     yield row.phone, row.values[0]
-            if faults.number and not source.skip_invalid:
+            if faults.invalid and not source.skip_invalid:
                 raise faults.error(CORRECT)
 
         count, new = stored.add_optouts(context.store, entries())
     context.note(f"Numbers in {name}: {people.source}")
-    if faults.number:
-        context.note(rows_left_out(faults.number, "invalid", name))
+    if faults.invalid:
+        context.note(rows_left_out(faults.invalid, "invalid", name))
     if faults.blank:
         context.note(rows_left_out(faults.blank, "blank", name))
     _note_added(context, count, new)

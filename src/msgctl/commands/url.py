@@ -233,7 +233,7 @@ def _read(context: Context, file: InputFile, new_column: str, name: str, long_ur
             cells = dict(zip(source.columns, row.values, strict=True))
             cells.pop("", None)
             table.rows.append(LinkedRow(row.line, cells, link))
-    if faults.number:
+    if faults.invalid:
         raise faults.error(hint, list_all="")
     if faults.blank:
         context.note(rows_left_out(faults.blank, "blank", faults.file))

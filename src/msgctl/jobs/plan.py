@@ -107,9 +107,9 @@ class Plan:
         """
         if not self.number:
             return FileError(f"{self.faults.file} has no recipients, only a header", "Add one line per recipient.")
-        is_invalid = self.faults.number > 0 and not skip_invalid
+        is_invalid = self.faults.invalid > 0 and not skip_invalid
         if is_invalid or (not self.tally.messages and self.faults.need_of_country):
-            them = "it" if self.faults.number == 1 else "them"
+            them = "it" if self.faults.invalid == 1 else "them"
             list_all = "" if is_listed else LIST_ALL
             hint = f"Fix {them}, or skip {them} with --skip-invalid."
             return self.faults.error(hint, list_all, consequence="nothing was sent")
@@ -132,7 +132,7 @@ class Plan:
         excluded, consequence, reason = self.tally.excluded, "nothing was sent", "usage"
         hint = ""
         all_of_them = f"All recipients in {self.faults.file}"
-        if self.faults.number:
+        if self.faults.invalid:
             all_of_them = f"All valid recipients in {self.faults.file}"
         if self.tally.left_out["excluded"] or (excluded["opted_out"] and excluded["over_limit"]):
             what = f"{all_of_them} are excluded"

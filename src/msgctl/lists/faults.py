@@ -31,7 +31,7 @@ class Faults:
 
     file: str
     rows: int = 0
-    number: int = 0
+    invalid: int = 0
     first: list[InvalidRow] = field(default_factory=list)
     without_country: int = 0
     not_in_country: int = 0
@@ -41,7 +41,7 @@ class Faults:
 
     def add(self, row: InvalidRow) -> None:
         """Add an invalid row."""
-        self.number += 1
+        self.invalid += 1
         if len(self.first) < MAX_LISTED:
             self.first.append(row)
 
@@ -67,15 +67,15 @@ class Faults:
         """
         if self.need_of_country:
             return FileError(self.need_of_country, GIVE_COUNTRY, consequence=consequence)
-        are = "is" if self.number == 1 else "are"
-        lines = [f"{self.number:,} of {plural(self.rows, 'row')} of {self.file} {are} invalid"]
+        are = "is" if self.invalid == 1 else "are"
+        lines = [f"{self.invalid:,} of {plural(self.rows, 'row')} of {self.file} {are} invalid"]
         for row in self.first:
             lines.append("  " + ": ".join(filter(None, (f"line {row.line:,}", row.phone, row.reason))))
-        if (more := self.number - len(self.first)) > 0:
+        if (more := self.invalid - len(self.first)) > 0:
             lines.append(f"  and {more:,} more")
         if self.without_country:
             hint += " National numbers need a country, such as --country-code CO."
-        if self.number == self.rows and self.header_row is not None:
+        if self.invalid == self.rows and self.header_row is not None:
             hint += f" If row {self.header_row} is not the header, use --header-row N."
         hints = filter(None, (self.doubt_of_country, hint, list_all))
         return FileError("\n".join(lines), " ".join(hints), consequence=consequence)

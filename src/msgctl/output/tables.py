@@ -209,7 +209,7 @@ class Column(NamedTuple):
     def heading(self) -> str:
         return title(self.name) if self.title is None else self.title
 
-    def of(self, row: Document) -> Any:
+    def value_in(self, row: Document) -> Any:
         """Return the value of a row."""
         return self.value(row) if self.value else row.get(self.name)
 
@@ -236,11 +236,11 @@ def listing(columns: Iterable[Column], rows: Iterable[Document], viewer: Viewer)
     first = list(islice(rows, TYPED))
     sizes = {}
     for column in columns:
-        kind = column.kind or kind_of_field(column.name, *map(column.of, first))
+        kind = column.kind or kind_of_field(column.name, *map(column.value_in, first))
         sizes[column._replace(kind=kind)] = _Size()
     for row in rows:
         for column, size in sizes.items():
-            size.add(column, column.of(row), viewer)
+            size.add(column, column.value_in(row), viewer)
     filled = {column: size for column, size in sizes.items() if size.is_filled}
     shared = [column for column, size in filled.items() if column.kind == "text" and size.is_same]
     needed = {
@@ -256,7 +256,7 @@ def listing(columns: Iterable[Column], rows: Iterable[Document], viewer: Viewer)
         yield Text(f"{plural(hidden, 'column')} hidden: -o csv shows all", "dim")
     for column in shared:
         yield Text("")
-        yield FieldList([(column.heading, Text(cell(column.of(first[0]))))])
+        yield FieldList([(column.heading, Text(cell(column.value_in(first[0]))))])
 
 
 class _Size:
@@ -310,7 +310,7 @@ def _table(widths: Mapping[Column, int], rows: Iterable[Document], viewer: Viewe
         justify: Literal["left", "right"] = "right" if column.kind in ("number", "ago") else "left"
         table.add_column(column.heading, justify=justify, width=width, overflow="fold")
     for row in rows:
-        table.add_row(*(styled(column.of(row), column.kind, viewer) for column in widths))
+        table.add_row(*(styled(column.value_in(row), column.kind, viewer) for column in widths))
     return table
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def field_parser(field: Field) -> Callable[[Any], str]:
     """Return the parser for a field of an operation: a choice, a number (sent as a string), or a short string."""
-    return Choice(field.choices, field.typed.lstrip("-")) if field.choices else parser(checks.of, field)
+    return Choice(field.choices, field.typed.lstrip("-")) if field.choices else parser(checks.of_field, field)
 
 
 def option(field: Field, metavar: str | None = None, panel: str | None = None, *, required: str = "") -> Any:

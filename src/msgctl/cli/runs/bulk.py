@@ -267,7 +267,7 @@ class Bulk:
             numbers = (row.phone for row in listed.counted() if isinstance(row, Recipient))
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
         faults = listed.faults
-        if faults.number:
+        if faults.invalid:
             listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
             if self.numbers.country_code is not None:
                 listing += f" --country-code {self.numbers.country_code}"
