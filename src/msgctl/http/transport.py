@@ -5,6 +5,11 @@ that each step of a request (name lookup, connection, TLS, proxy, request and re
 remains.
 `exchange` makes a request over any transport, such as the sandbox's.
 
+`_Stream._send` is the only place that writes to a socket, so it alone decides when a request counts as sent. An
+exception before the first byte gets its message in `Transport._not_reached`. An exception after it must be in
+`EXCEPTIONS`, or it would count as a bug. `msgctl.http.client` decides what is retried.
+``tests/faults/test_connections.py`` has servers that fail at these moments.
+
 There is no `httpx.Client` in between. It does things that must not happen to a request that sends messages: it parses
 the header Location (a malformed one raises an exception, so that a refusal becomes unknown), follows redirects, keeps
 cookies, decompresses responses (100 KB became 100 MB), and logs the URL with the key.

@@ -1,4 +1,11 @@
-"""The store in an SQLite file, for the processes of one user on one machine."""
+"""The store in an SQLite file, for the processes of one user on one machine.
+
+SQLite applies the log (``-wal``) beside a database even if it belongs to another one, as after a backup was restored
+over a store whose process was killed. The result would be a damaged store, or one that forgot its last sends. So each
+transaction increases the user version of the database, and `SQLite._check_log` compares it with the first version in
+the log before SQLite reads it. `_first_version` needs only the frames that SQLite would apply. It must change if
+SQLite's format of the log does, and ``tests/store/test_failures.py`` fails then.
+"""
 
 from __future__ import annotations
 
