@@ -44,7 +44,6 @@ from msgctl.errors import (
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
-from msgctl.jobs.ending import Why
 from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
 from msgctl.jobs.sending import Sender
@@ -53,6 +52,7 @@ from msgctl.outcomes.outcome import ACCEPTED, REFUSED, Outcome
 from msgctl.store import history as entries
 from msgctl.store import jobs, owners, people, recipients, removal, sends
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import Command, Why
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
@@ -237,23 +237,22 @@ class History:
             return
         removal.discard(store, number)
         if job.shown_state == "paused":
-            self._send(store, job.number, "active")
+            self._send(store, job.number, "bulk")
 
-    def _send(self, store: Store, number: int, state: str, *, is_resumed: bool = False) -> None:
-        """Send a job as a command does. ``is_resumed`` means that a person resumes it."""
+    def _send(self, store: Store, number: int, command: Command) -> None:
+        """Send a job as a command does."""
         job = jobs.get(store, number)
         if job.removed is not None:
             raise UsageError("The job was removed")
         settings = Settings.load(job.settings)
-        if is_resumed and canary_left(store, settings, job) == 0:
+        if command == "resume" and canary_left(store, settings, job) == 0:
             settings = replace(settings, is_past_canary=True)
             self._happened("continued", number)  # before it is stored, because the process may be stopped in between
-            owners.change_settings(store, number, settings.dump())
-        sending = owners.take(store, number, state=state, is_resumed=is_resumed)
+        sending = owners.take(store, number, command, settings.dump())
         self._happened("taken", number, str(sending.job.epoch))
         if job.state == "cancelled" or self.cancelled.get(number, sending.job.epoch) < sending.job.epoch:
             raise WrongError(f"the cancelled job {number} was taken")
-        if state == "active":
+        if command != "run-due":
             self._happened("resumed", number)
         client = JobClient(self.service, sending.job)
         sender = Sender(store, sending, settings, client.sibling, lambda: self.world.now)
@@ -278,18 +277,18 @@ class History:
         return self.dice.choice(numbers)
 
     def _resume(self, store: Store) -> None:
-        self._send(store, self._choose(store), "active", is_resumed=True)
+        self._send(store, self._choose(store), "resume")
 
     def _repeat(self, store: Store) -> None:
         """Run the command of a job again, as a script does."""
         number = self._choose(store)
         if jobs.get(store, number).shown_state == "paused":
-            self._send(store, number, "active")
+            self._send(store, number, "bulk")
 
     def _run_due(self, store: Store) -> None:
         for job in jobs.listed(store, states=("scheduled",), due_before=store.now()):
             with suppress(MsgctlError):
-                self._send(store, job.number, "scheduled")
+                self._send(store, job.number, "run-due")
 
     def _resend(self, store: Store) -> None:
         number = self._choose(store)
@@ -298,7 +297,7 @@ class History:
         if count:
             self.facts.questions.append(Question(number, jobs.get(store, number).attempt + 1, outcome, count))
             if owners.resend(store, number, [outcome], expected=count):
-                self._send(store, number, "active")
+                self._send(store, number, "resend")
 
     def _cancel(self, store: Store) -> None:
         self._stop(store, "cancelled")
@@ -365,7 +364,7 @@ class History:
             if "cancelled" in (job.state, job.stopping):
                 owners.ask_to_stop(store, job.number, "cancelled")
                 continue
-            self._send(store, job.number, "active", is_resumed=True)
+            self._send(store, job.number, "resume")
             self._happened("unlimited", job.number)
             self._end(store, job.number)
             if count := owners.resendable(store, job.number, ["refused"]).recipients:
@@ -379,14 +378,14 @@ class History:
     def _end(self, store: Store, number: int) -> None:
         """Send a job to its end, in a few runs."""
         settings = replace(Settings.load(jobs.get(store, number).settings), max_credits=None)
-        owners.change_settings(store, number, settings.dump())
+        store.db.change("UPDATE job SET settings = ? WHERE number = ?", (settings.dump(), number))
         for _ in range(4):  # after a resend that was interrupted, the canary, and a closed window
             current = jobs.get(store, number)
             if current.state == "done":
                 break
             if current.state == "scheduled":
                 self.world.sleep(max(0.0, (current.due or 0) / 1000 - store.clock()))
-            self._send(store, number, "active", is_resumed=True)
+            self._send(store, number, "resume")
         if (state := jobs.get(store, number).state) != "done":
             raise WrongError(f"job {number} is {state} after all recipients were sent to")
 

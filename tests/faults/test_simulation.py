@@ -19,6 +19,7 @@ from msgctl.store import owners, removal
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import Database
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import ALLOWED
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.results import Charges, RequestOutcome, add_to_counts, charges
 from msgctl.store.store import Store
@@ -108,7 +109,7 @@ FAULTS = {
         lambda text: replace(_real_load(text), canary=None),
     ),
     "windows do not close": ("msgctl.jobs.schedule.SendingHours.is_open", lambda _: True),
-    "cancelled jobs are resumed": ("msgctl.store.owners.check_not_cancelled", lambda *_: None),
+    "cancelled jobs are resumed": ("msgctl.store.lifecycle.ALLOWED", {**ALLOWED, "cancelled": ALLOWED["paused"]}),
     "a pause is forgotten": (
         "msgctl.store.owners.ask_to_stop",
         lambda store, number, state: _real_stop(store, number, state.replace("paused", "scheduled")),

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from msgctl.credits import CREDIT
-from msgctl.jobs.ending import Ending, Why, counts, state_after
+from msgctl.jobs.ending import counts
 from msgctl.jobs.limits import CATCH_UP, MAX_WAITS, Backoff, Budget, FailureCounter, RateLimiter
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store.jobs import COLUMNS, Job
+from msgctl.store.lifecycle import Why, state_after
 from msgctl.store.results import Charges, Intent
 from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Service, respond
@@ -142,7 +143,7 @@ def test_five_failures_in_a_row_stop_the_job() -> None:
 def test_a_scheduled_job_stays_scheduled_if_the_next_run_may_succeed() -> None:
     job = replace(JOB, state="scheduled", pending=1)
     passing = {Why.TERMINATED, Why.NOT_REACHED, Why.RATE_LIMITED, Why.STORE_LOST, Why.CONFIGURATION}
-    scheduled = {why for why in Why if state_after(job, Ending(why)) == "scheduled"}
+    scheduled = {why for why in Why if state_after(job, why) == "scheduled"}
     assert scheduled == {Why.COMPLETE, Why.CLOSED, *passing}
 
 

@@ -179,7 +179,6 @@ def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
     intend(owners.take(store, job.number), size=1)
     store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))  # its owner has died
     later = int(clock.now * 1000) + 60_000
-    owners.change_settings(store, job.number, '{"rate": 5}')
     owners.schedule(store, job.number, '{"rate": 6}', later)
     after = jobs.get(store, job.number)
     assert (after.settings, after.due, after.shown_state) == ('{"rate": 6}', later, "scheduled")
@@ -188,10 +187,10 @@ def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
     assert len(jobs.listed(store, states=["scheduled"], due_before=later)) == 1
 
     other = opened()
-    owners.take(store, job.number, state="scheduled")
-    for change in (owners.change_settings, partial(owners.schedule, due=later)):
+    owners.take(store, job.number, "run-due")
+    for change in (owners.take, partial(owners.schedule, due=later)):
         with pytest.raises(ConditionError) as error:
-            change(other, job.number, "{}")
+            change(other, job.number, settings="{}")
         assert error.value.reason == "running_elsewhere"
     assert jobs.get(store, job.number).settings == '{"rate": 6}'
 
@@ -214,8 +213,8 @@ def test_settings_of_a_removed_job_are_not_stored_again(store: Store) -> None:
     job = published(store, [ANA])
     owners.ask_to_stop(store, job.number, "cancelled")
     removal.remove(store, [job.number])
-    for change in (owners.change_settings, partial(owners.schedule, due=1)):
+    for change in (owners.take, partial(owners.schedule, due=1)):
         with pytest.raises(ConditionError) as error:
-            change(store, job.number, '{"file": "people.csv"}')
+            change(store, job.number, settings='{"file": "people.csv"}')
         assert error.value.reason == "job_removed"
     assert store.db.value("SELECT settings FROM job") == "{}"

@@ -204,7 +204,6 @@ def test_a_job_that_another_process_takes_first_is_not_changed(store: Store, ope
     for change in (
         owners.take,
         partial(owners.resend, outcomes=["refused"]),
-        partial(owners.change_settings, settings="{}"),
         partial(owners.schedule, settings="{}", due=1),
     ):
         before_lock(store, partial(owners.take, other, job.number))

@@ -23,7 +23,6 @@ from msgctl.errors import ConditionError, ConfigurationError, StoreNotReachedErr
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
-from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.report import report_rows, selected
 from msgctl.jobs.sending import Sender
 from msgctl.outcomes.outcome import Outcome
@@ -31,6 +30,7 @@ from msgctl.outcomes.words import NO_WORDS
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.database import Row
+from msgctl.store.lifecycle import Why, state_after
 from msgctl.store.queue import MAX_PAGE, OPTED_OUT, Limits
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
@@ -177,7 +177,7 @@ def test_a_scheduled_job_that_a_person_pauses_is_not_sent_by_run_due(store: Stor
     # After `job run-due` has listed it.
     store.db.change("UPDATE job SET stopping = ?, state = ? WHERE number = ?", ("paused", state, job.number))
     with pytest.raises(ConditionError, match=r'changed the job "[-0-9a-f]+": it is paused now;') as error:
-        owners.take(store, job.number, state="scheduled")
+        owners.take(store, job.number, "run-due")
     assert error.value.reason == "running_elsewhere"
     assert jobs.get(store, job.number).shown_state == "paused"
 
@@ -786,15 +786,15 @@ def test_a_job_whose_owner_ends_it_while_it_is_asked_to_stop_is_cancelled(
 
 def test_a_scheduled_job_stays_scheduled_after_a_resend(store: Store) -> None:
     job = jobs.publish(store, imported(store, [ANA, LUIS]), state="scheduled", digest=b"", due=1)
-    sending = owners.take(store, job.number, state="scheduled")
+    sending = owners.take(store, job.number, "run-due")
     record(sending, intend(sending, size=1), {ANA: "refused"})
     sending.finish("scheduled", due=1)
     assert owners.resend(store, job.number, ["refused"]) == 1
     resent = jobs.get(store, job.number)
     assert resent.state == "scheduled"
-    sending = owners.take(store, job.number, state="scheduled")
+    sending = owners.take(store, job.number, "run-due")
     record(sending, intend(sending, size=1))
-    after = sending.finish(state_after(sending.job, Ending.of(Why.COMPLETE)), due=1)
+    after = sending.finish(state_after(sending.job, Why.COMPLETE), due=1)
     assert (after.state, after.accepted, after.pending) == ("scheduled", 1, 1)
 
 

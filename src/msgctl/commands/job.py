@@ -46,6 +46,7 @@ from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import check
 from msgctl.store.owners import Resendable
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
@@ -100,14 +101,15 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 
     job = which.resolve(context)
     running.check_account(context, job)
-    if job.is_running:
-        raise owners.running_elsewhere(job)
-    owners.check_not_cancelled(job)
+    check(job, "resume")
     before = Settings.load(job.settings)
     settings = replace(before, **options.values())
     opens = settings.hours(context.store.clock).closed_until(context.store.clock())
+    if not job.pending and not job.sending:
+        context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
     if context.options.dry_run:
-        _preview(context, job, settings, is_open=opens is None)
+        if job.pending:
+            _preview(context, job, settings, is_open=opens is None)
         job.settings = settings.dump()
         return running.result(context, job)
     if canary_left(context.store, settings, job) == 0:
@@ -123,12 +125,8 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
     elif job.pending and not pending.limit:
         context.note(f"Sending {pending.in_words}.{pending.canary}")
-    if settings != before:
-        context.client  # noqa: B018 (without a credential, the job keeps its settings and its canary)
-        owners.change_settings(context.store, job.number, settings.dump())
-    if not job.pending and not job.sending:
-        context.note(f'Job "{job.reference}" has nothing pending: there is nothing to resume.')
-    return running.send_pending(context, jobs.get(context.store, job.number), is_resumed=True)
+    changed = settings.dump() if settings != before else None
+    return running.send_pending(context, job, "resume", changed)
 
 
 def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -> None:
@@ -317,7 +315,7 @@ def resend(
     job = job_named(context, name)
     context.run.job = job.id
     running.check_account(context, job)
-    owners.check_not_cancelled(job, only)
+    check(job, "resend", only)
     store = context.store
     outcomes, has_state = selected([only], context.words_of(job.profile))
     chosen = owners.resendable(store, job.number, outcomes, has_state)
@@ -334,7 +332,7 @@ def resend(
     prompts.confirm(context, question, "nothing was sent")
     context.client  # noqa: B018 (without a credential, the recipients keep their outcomes)
     owners.resend(store, job.number, outcomes, has_state, expected=count)
-    return running.send_pending(context, jobs.get(store, job.number), only_resend=True)
+    return running.send_pending(context, jobs.get(store, job.number), "resend")
 
 
 def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
@@ -365,8 +363,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     context.run.job = named.id
     if context.options.profile is not None:  # a job of another account may have the same name
         running.check_account(context, named)
-    if named.state == "done":
-        raise UsageError(f'The job "{named.reference}" is done: there is nothing to cancel')
+    check(named, "cancel")
     if named.state != "cancelled" or named.stopping:
         pending = plural(named.pending, "pending message")
         prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {pending}?')
@@ -424,9 +421,7 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
                     f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
                 )
             raise UsageError(f'The job "{job.reference}" belongs to another account', hint)
-        if job.is_running or job.state not in ENDED or job.stopping:
-            hint = f"Cancel it first: msgctl job cancel {job.typed}"
-            raise UsageError(f'The job "{job.reference}" is not finished', hint)
+        check(job, "remove")
     return list(named.values())
 
 

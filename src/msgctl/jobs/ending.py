@@ -1,124 +1,29 @@
-"""How a run of a job ended: the state of the job, and the error with its exit code and hint.
-
-The store keeps the `Ending`, so that the same command under the same name reports it again.
-"""
+"""How a run of a job ended, for people: the error with its hint."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
-from enum import StrEnum
-from typing import Self
-
 from msgctl.config import profiles
-from msgctl.errors import (
-    ConditionError,
-    ConfigurationError,
-    Interrupted,
-    MsgctlError,
-    NotReachedError,
-    RefusedError,
-    StoreNotReachedError,
-    TurnedAwayError,
-)
+from msgctl.errors import ConditionError, Interrupted, MsgctlError
 from msgctl.http.response import stored_details
-from msgctl.store.jobs import ONLY_RESEND, Job
+from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import Ending, Why
 from msgctl.text import plural
 
 FAILURES_IN_A_ROW = 5
 
 
-class Why(StrEnum):
-    """Why a run ended, with the class of its error, and whether a scheduled job stays scheduled."""
-
-    error: Callable[..., MsgctlError] | None
-    stays_scheduled: bool
-
-    COMPLETE = "complete", None, True  # a resend may be complete before the job has reached everyone
-    CANARY = "canary"
-    CLOSED = "the window is closed", None, True
-    INTERRUPTED = "interrupted", Interrupted
-    TERMINATED = "terminated", Interrupted, True
-    ASKED = "another process asked", ConditionError
-    CREDIT_LIMIT = "credit limit", ConditionError
-    REFUSED = "five refused requests in a row", RefusedError
-    NOT_FOR_RECIPIENTS = "a refusal that is not about recipients", RefusedError
-    UNKNOWN = "five unknown requests in a row", ConditionError
-    NOT_REACHED = "the service was not reached", NotReachedError, True
-    RATE_LIMITED = "requests were turned away", TurnedAwayError, True
-    STORE_LOST = "the store was lost", StoreNotReachedError, True
-    TOO_LATE = "too late", ConditionError
-    CONFIGURATION = "configuration", ConfigurationError, True
-    NOT_KNOWN = "not known"
-
-    def __new__(cls, text: str, error: Callable[..., MsgctlError] | None = None, stays_scheduled: bool = False) -> Self:
-        why = str.__new__(cls, text)
-        why._value_ = text
-        why.error, why.stays_scheduled = error, stays_scheduled
-        return why
-
-
-@dataclass(frozen=True)
-class Ending:
-    """The end of a run: its cause, and the message, the hint and the reason of the error that stopped it, if any.
-
-    ``words`` are the strings that a profile could add to make unknown outcomes certain. ``http_status`` and ``body``
-    belong to the response that stopped the run, if any.
-    """
-
-    why: Why
-    what: str = ""
-    hint: str = ""
-    reason: str = ""
-    words: Sequence[str] = ()
-    http_status: int | None = None
-    body: str = ""
-
-    @classmethod
-    def of(cls, why: Why, error: MsgctlError | None = None) -> Ending:
-        """Return the ending of a run that was stopped by an error."""
-        if error is None:
-            return cls(why)
-        words = error.word[1] if error.word else ()
-        return cls(why, error.what, error.hint or "", error.reason, words, error.http_status, error.body)
-
-    @property
-    def stopped_by(self) -> str:
-        """The reason for people; empty if the run is complete, or its window closed."""
-        if self.why.error is Interrupted:
-            return "Interrupted"
-        if self.why is Why.CANARY:
-            return "After the recipients of --canary"
-        if self.why is Why.ASKED:
-            return "Another process paused the job"
-        what = self.what.rstrip(".")
-        if self.why in (Why.REFUSED, Why.UNKNOWN):
-            return f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. Last error: {what}"
-        return what
-
-    def dump(self) -> str:
-        """Return the ending as JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def load(cls, text: str) -> Ending:
-        """Return the ending in JSON of `dump`; `Why.NOT_KNOWN` if the process was killed, or has a newer version."""
-        values = json.loads(text or "{}")
-        if values.get("why") not in [*Why]:  # a newer msgctl may have others, and more fields
-            return cls(Why.NOT_KNOWN, "Its process ended before the job was done")
-        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
-        return cls(**{**known, "why": Why(values["why"])})
-
-
-def state_after(job: Job, ending: Ending) -> str:
-    """Return the state of a job after a run, unless another process asks for one: done, scheduled or paused."""
-    if ending.why in (Why.COMPLETE, Why.CLOSED) and not job.pending:
-        return "done"
-    if ending.why is Why.COMPLETE and job.is_resending == ONLY_RESEND:
-        return "paused"
-    is_scheduled = job.state == "scheduled" and ending.why.stays_scheduled
-    return "scheduled" if is_scheduled or ending.why is Why.CLOSED else "paused"
+def stopped_by(ending: Ending) -> str:
+    """Return why a run stopped, for people; empty if it is complete, or its window closed."""
+    why, what = ending.why, ending.what.rstrip(".")
+    if why.error is Interrupted:
+        return "Interrupted"
+    if why is Why.CANARY:
+        return "After the recipients of --canary"
+    if why is Why.ASKED:
+        return "Another process paused the job"
+    if why in (Why.REFUSED, Why.UNKNOWN):
+        return f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. Last error: {what}"
+    return what
 
 
 def counts(job: Job) -> str:
@@ -149,12 +54,9 @@ def error_of(job: Job, ending: Ending) -> MsgctlError | None:
             return ConditionError(summary, hint, reason="not_accepted")
         return None
     if ending.why.error is Interrupted:
-        return Interrupted(ending.stopped_by, hint, consequence=summary)
-    what = f"{ending.stopped_by}. {summary}"
-    reason = ending.reason
-    if ending.why in (Why.ASKED, Why.UNKNOWN):
-        reason = "paused"
-    error = ending.why.error(what, hint, consequence="", reason=reason)
+        return Interrupted(stopped_by(ending), hint, consequence=summary)
+    what = f"{stopped_by(ending)}. {summary}"
+    error = ending.why.error(what, hint, consequence="", reason=ending.why.reason or ending.reason)
     error.word = ("accepted", ending.words)
     error.details = stored_details(ending.http_status, ending.body.encode())
     return error

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from msgctl.config import profiles
 from msgctl.credits import as_credits
-from msgctl.jobs.ending import Ending, Why, resume_hint
+from msgctl.jobs.ending import resume_hint, stopped_by
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.store import recipients, results
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.queue import OPTED_OUT, REPEATED
 from msgctl.store.recipients import Reported
 from msgctl.store.results import HasState
@@ -92,7 +93,7 @@ class Summary:
             return ""
         if job.state == "paused" and not job.ending:  # by the second Ctrl-C, which leaves no ending
             return "Interrupted"
-        return Ending.load(job.ending).stopped_by
+        return stopped_by(Ending.load(job.ending))
 
     @property
     def deliveries(self) -> Deliveries:

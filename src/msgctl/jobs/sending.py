@@ -52,7 +52,6 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.http.response import outcomes_after
 from msgctl.http.transport import TooLateError
-from msgctl.jobs.ending import Ending, Why, state_after
 from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, limits_of
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
@@ -60,6 +59,7 @@ from msgctl.outcomes.outcome import UNKNOWN
 from msgctl.store import results
 from msgctl.store.batches import LostJobError, OwnedJob
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import Ending, Why, state_after
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.store import PAUSE, Store, boot_time
 
@@ -186,7 +186,7 @@ class Sender:
         ending = self._ending or Ending(Why.COMPLETE)
         if self._is_lost:
             self._owned.reconnect(self._unwritten)
-        state = state_after(self.job, ending)
+        state = state_after(self.job, ending.why)
         due = self.job.due if state == "scheduled" else None
         if state == "scheduled" and ending.why is Why.CLOSED:
             now = self._store.clock()

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from msgctl.errors import ConditionError, UsageError
+from msgctl.errors import UsageError
 from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
 from msgctl.store.jobs import ONLY_RESEND, Job
+from msgctl.store.lifecycle import Command, check
 from msgctl.store.results import NEWEST, HasState
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, pages
-from msgctl.text import clean
 
 
 @contextmanager
@@ -32,83 +32,30 @@ def _changing(store: Store, number: int) -> Iterator[Job]:
         yield jobs.get(store, number)
 
 
-@contextmanager
-def _idle(store: Store, number: int) -> Iterator[Job]:
-    """Begin a transaction that changes a job that no process runs."""
-    with _changing(store, number) as job:
-        _check_idle(job)
-        yield job
+def take(store: Store, number: int, command: Command = "resume", settings: str | None = None) -> OwnedJob:
+    """Become the owner of a job that no other process runs, perhaps with new settings (JSON), and return it.
 
-
-def _check_idle(job: Job) -> None:
-    if job.removed is not None:
-        raise _removed(job)
-    if job.is_running:
-        raise running_elsewhere(job)
-
-
-def _removed(job: Job) -> ConditionError:
-    return ConditionError(
-        f'The job "{job.reference}" was removed', consequence="nothing was sent", reason="job_removed"
-    )
-
-
-def take(store: Store, number: int, *, state: str = "active", is_resumed: bool = False) -> OwnedJob:
-    """Become the owner of a job that no other process runs, and return it.
-
-    ``state`` is the state while it runs: ``scheduled`` if run-due continues it after a kill, else ``active``.
-    ``is_resumed`` means that a person resumes it: after a resend, it sends to the other recipients, too. Requests that
-    an earlier owner left in flight become unknown. Raises ConditionError (``job_removed``; ``running_elsewhere``
-    if another process is running the job, or if a job to take as ``scheduled`` no longer has this state) and UsageError
-    (cancelled).
+    A scheduled job stays scheduled while it runs, so that run-due continues it after a kill. Requests that an earlier
+    owner left in flight become unknown. Raises ConditionError, and UsageError if it was cancelled.
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
     db.limit_idle(True)
-    with _idle(store, number) as job:
-        if state == "scheduled" and job.shown_state != "scheduled":
-            raise ConditionError(
-                f'Another process has changed the job "{job.reference}": it is {job.shown_state} now',
-                f"Check it: msgctl job show {job.typed}",
-                consequence="nothing was sent",
-                reason="running_elsewhere",
-            )
-        check_not_cancelled(job)
+    with _changing(store, number) as job:
+        check(job, command)
+        state = "scheduled" if job.state == "scheduled" else "active"
+        is_resending, now = job.is_resending, store.now()
+        if command in ("bulk", "resume"):
+            is_resending = min(is_resending, 1)
         db.change(
             """UPDATE job SET owner = ?, machine = ?, epoch = epoch + 1, state = ?, stopping = NULL, ending = '',
-            begun = coalesce(begun, ?), updated = ? WHERE number = ?""",
-            (owner, store.machine, state, store.now(), store.now(), number),
+            is_resending = ?, settings = coalesce(?, settings), begun = coalesce(begun, ?), updated = ?
+            WHERE number = ?""",
+            (owner, store.machine, state, is_resending, settings, now, now, number),
         )
-        if is_resumed:
-            _release(store, job)
         results.lose(db, number)
         taken = jobs.get(store, number)  # after the transaction, another process may have increased the epoch
     return OwnedJob(store, taken)
-
-
-def _release(store: Store, job: Job) -> None:
-    """Let a job send to its other recipients after a resend. Called in a transaction."""
-    if job.is_resending:
-        store.db.change("UPDATE job SET is_resending = 1 WHERE number = ?", (job.number,))
-
-
-def running_elsewhere(job: Job) -> ConditionError:
-    """Return the error for a job that another process runs."""
-    return ConditionError(
-        f'The job "{job.reference}" is running on {clean(job.machine)} in another process',
-        f"Wait for it. To end it permanently: msgctl job cancel {job.typed}",
-        consequence="nothing was sent",
-        reason="running_elsewhere",
-    )
-
-
-def check_not_cancelled(job: Job, only: str = "pending") -> None:
-    """Raise UsageError if a job was cancelled. Its hint is about the recipients that ``only`` selects."""
-    if "cancelled" in (job.state, job.stopping):
-        raise UsageError(
-            f'The job "{job.reference}" was cancelled: it never sends again',
-            f"Save its {only} recipients for a new job: msgctl job report {job.typed} --only {only} --save rest.csv",
-        )
 
 
 def ask_to_stop(store: Store, number: int, state: str) -> Job:
@@ -120,10 +67,9 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     """
     db = store.db
     with _changing(store, number) as job:
-        if job.removed is not None:
-            raise _removed(job)
-        if job.state in ENDED and not job.stopping:
+        if job.state in ENDED and not job.stopping and job.removed is None:
             return job
+        check(job, "cancel")
         if job.stopping == "cancelled":
             state = "cancelled"  # a pause does not take a cancel back
         if job.is_running:
@@ -183,8 +129,7 @@ def resend(
 
 
 def _check_resend(job: Job) -> None:
-    _check_idle(job)
-    check_not_cancelled(job)
+    check(job, "resend")
     if job.is_resending and job.pending:
         raise UsageError(
             f'An earlier resend of the job "{job.reference}" has not ended',
@@ -235,23 +180,16 @@ def _selected(
         yield [last for last in attempts if last.outcome in wanted or (has_state and has_state(last.state))]
 
 
-def change_settings(store: Store, number: int, settings: str) -> None:
-    """Replace the settings (JSON) of a job that no process runs. Raises ConditionError."""
-    with _idle(store, number):
-        store.db.change("UPDATE job SET settings = ? WHERE number = ?", (settings, number))
-
-
 def schedule(store: Store, number: int, settings: str, due: int) -> None:
     """Schedule a job that no process runs, with its settings (JSON), because a person resumes it.
 
     Raises ConditionError, and UsageError if it was cancelled.
     """
-    with _idle(store, number) as job:
-        check_not_cancelled(job)
+    with _changing(store, number) as job:
+        check(job, "resume")
         store.db.change(
             """UPDATE job SET state = 'scheduled', stopping = NULL, settings = ?, due = ?, owner = NULL,
-            epoch = epoch + 1, updated = ? WHERE number = ?""",
-            (settings, due, store.now(), number),
+            epoch = epoch + 1, is_resending = ?, updated = ? WHERE number = ?""",
+            (settings, due, min(job.is_resending, 1), store.now(), number),
         )
-        _release(store, job)
         results.lose(store.db, number)

@@ -23,7 +23,6 @@ from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
-from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
 from msgctl.jobs.plan import PLAN_FIELDS, ROW_COLUMNS, Plan, planned_rows
@@ -40,8 +39,9 @@ from msgctl.lists.table import Recipients
 from msgctl.lists.template import Renderer
 from msgctl.operations import Operation
 from msgctl.output.result import Format, Layout, OwnResult, Result, StoredRows
-from msgctl.store import jobs, owners, people, recipients, removal
+from msgctl.store import jobs, people, recipients, removal
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import replayed_ending
 from msgctl.store.schema import ENDED
 from msgctl.text import plural, shorten
 
@@ -440,30 +440,24 @@ class Bulk:
         context = self.context
         context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
         if self._due is None:
-            return running.send_pending(context, job)
+            return running.send_pending(context, job, "bulk")
         return running.scheduled(context, job)
 
     def _earlier(self, job: Job) -> OwnResult:
         """Continue the paused job with this name, or return the result of its earlier run."""
         context = self.context
         context.run.job = job.id
-        if job.is_running:
-            raise owners.running_elsewhere(job)
-        self._note_options(job)
-        ending = Ending.load(job.ending)
-        if job.shown_state != "paused" or ending.why is Why.TOO_LATE:
-            return running.replayed(context, job, ending)
         settings = Settings.load(job.settings)
-        if not job.is_resending and canary_left(context.store, settings, job) == 0:
-            if ending.why not in (Why.REFUSED, Why.UNKNOWN):
-                ending = Ending(Why.CANARY)
+        ending = replayed_ending(job, canary_left(context.store, settings, job))
+        self._note_options(job)
+        if ending is not None:
             return running.replayed(context, job, ending)
         limit = ""
         if settings.max_credits is not None:
             limit = f", up to the limit of {plural(settings.max_credits, 'credit')} for the whole job"
         question = f'Continue job "{job.reference}" and send {plural(job.pending, "message")}{limit}?'
         prompts.confirm(context, question, "nothing was sent")
-        return running.send_pending(context, job, is_resumed=True)
+        return running.send_pending(context, job, "bulk")
 
     def _note_options(self, job: Job) -> None:
         """Print a note for each option that differs from the job's own setting, because it has no effect."""

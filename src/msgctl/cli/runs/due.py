@@ -13,12 +13,13 @@ from msgctl.cli.shell.errors import with_word
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
 from msgctl.jobs import report
-from msgctl.jobs.ending import Ending, Why, counts, error_of
+from msgctl.jobs.ending import counts, error_of
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult, RawResult
 from msgctl.store import jobs, owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import Job
+from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.store import Store
 
 MAX_LATE = 12 * 3600
@@ -112,8 +113,8 @@ def _run(context: Context, job: Job) -> list[MsgctlError]:
     try:
         with own.stack:
             running.check_account(own, job)
-            run_job = _pause if _is_too_late(own.store, job) else running.send_pending
-            job_result = run_job(own, job)
+            is_too_late = _is_too_late(own.store, job)
+            job_result = _pause(own, job) if is_too_late else running.send_pending(own, job, "run-due")
     except ConditionError as error:
         # Another machine, or a user who has just resumed it. A job that was lost on the way is an error.
         if error.reason == "running_elsewhere" and not isinstance(error, LostJobError):
@@ -143,9 +144,8 @@ def _pause(context: Context, job: Job) -> OwnResult:
         Why.TOO_LATE,
         f"It was due at {when}, more than 12 hours ago, so nothing was sent",
         f"To never send it: msgctl job cancel {job.typed}",
-        "too_late",
     )
-    job = owners.take(context.store, job.number, state="scheduled").finish("paused", ending=ending.dump())
+    job = owners.take(context.store, job.number, "run-due").finish("paused", ending=ending.dump())
     return running.result(context, job, error_of(job, ending), Layout.JOB_RUN)
 
 

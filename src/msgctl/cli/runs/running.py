@@ -23,7 +23,6 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.jobs import ending, report
-from msgctl.jobs.ending import Ending, Why
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
@@ -31,6 +30,7 @@ from msgctl.output.result import Layout, OwnResult
 from msgctl.store import owners, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import ONLY_RESEND, Job
+from msgctl.store.lifecycle import Command, Ending, Why, state_after
 from msgctl.store.store import open_store
 from msgctl.text import clean, plural
 
@@ -42,25 +42,24 @@ REFRESH = 0.2
 MINUTE = 60.0
 
 
-def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_resumed: bool = False) -> OwnResult:
+def send_pending(context: Context, job: Job, command: Command, settings: str | None = None) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
-    If a resend was interrupted, this first completes the resend. Then it sends the other pending messages, unless
-    ``only_resend`` is true, or the job was paused before the resend. ``is_resumed`` means that a person resumes it.
-    Raises ConditionError if another process is running the job, or takes it over.
+    If a resend was interrupted, this first completes the resend. Then it sends the other pending messages, unless the
+    command is `job resend`, or the job was paused before the resend and nobody resumes it. New ``settings`` (JSON) are
+    stored when the run begins. Raises ConditionError if another process is running the job, or takes it over.
     """
     context.run.job, context.run.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential
-    state = "scheduled" if job.state == "scheduled" else "active"
     excluded_before = job.excluded if job.begun else 0
-    owned = owners.take(context.store, job.number, state=state, is_resumed=is_resumed)
-    only_resend = only_resend or owned.job.is_resending == ONLY_RESEND
+    owned = owners.take(context.store, job.number, command, settings)
+    only_resend = command == "resend" or owned.job.is_resending == ONLY_RESEND
     is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
     if is_resend:
         before = results.of_attempt(context.store, owned.job)
-    settings = Settings.load(owned.job.settings)  # now, because another process may have changed or removed the job
-    sender = Sender(context.store, owned, settings, connect, context.monotonic)
+    # The settings as they are now, because another process may have changed them.
+    sender = Sender(context.store, owned, Settings.load(owned.job.settings), connect, context.monotonic)
     is_stored = True
     try:
         _run(context, sender, owned.job)
@@ -74,7 +73,7 @@ def send_pending(context: Context, job: Job, *, only_resend: bool = False, is_re
     is_resent = is_resend and how.why is Why.COMPLETE
     if is_resent and job.pending and not only_resend:
         try:
-            return send_pending(context, job)
+            return send_pending(context, job, command)
         except (ConditionError, UsageError) as other:  # another process has taken or cancelled the job in between
             if context.run.sent.count and not isinstance(other, LostJobError):
                 raise other.replaced(consequence="the resend is complete") from None
@@ -90,7 +89,7 @@ def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
     """Return the job and the ending of a run that lost the store. The job is paused, because its owner exits."""
     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
     job, how = sender.job, Ending.of(why, error)
-    job.is_running, job.state = False, ending.state_after(job, how)
+    job.is_running, job.state = False, state_after(job, why)
     return job, how
 
 
@@ -147,15 +146,12 @@ def result(
 
 def replayed(context: Context, job: Job, how: Ending) -> OwnResult:
     """Return the result of an earlier run of a job, which ended in this way, with its error."""
-    error = None
-    if job.state != "scheduled":
-        error = ending.error_of(job, how)
     context.run.is_replayed = True
     if job.accepted or job.unknown or job.sending:
         context.run.sent.add(1)
     context.note_sandbox()
     context.note(f'This is the result of the earlier run of job "{job.reference}". Nothing was sent now.')
-    return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
+    return result(context, job, ending.error_of(job, how), Layout.JOB_RUN, is_replayed=True)
 
 
 def scheduled(context: Context, job: Job) -> OwnResult:
@@ -192,7 +188,8 @@ def _run(context: Context, sender: Sender, job: Job) -> None:
             sender.start()
             _show_progress(context, sender, bar, received)
     except KeyboardInterrupt:
-        if SIGINT in received or job.state != "scheduled":  # a shutdown sends SIGTERM, then SIGHUP
+        why = Why.INTERRUPTED if SIGINT in received else Why.TERMINATED  # a shutdown sends SIGTERM, then SIGHUP
+        if state_after(job, why) == "paused":
             _pause(context, job)
         hint = ending.resume_hint(job)
         raise Interrupted("Interrupted; the outcome of requests in flight is unknown", hint) from None
