@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,15 @@ def test_failed_checks_that_are_not_in_a_row_do_not_end_the_polling(tool: Tool, 
     service.always(fail_each_second)
     assert tool("job", "states", job).code == 1
     assert len(service.received) == 12
+
+
+def test_checks_of_states_keep_the_rate_of_the_job(
+    tool: Tool, service: Service, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.always(accepting(service))
+    job = sent(tool, of_phones(home, numbers(4)), "--rate", "10")
+    monkeypatch.setattr(time, "sleep", tool.clock.sleep)
+    begun, tool.clock.slept = tool.clock() + time.monotonic(), []
+    assert tool("job", "states", job).code == 0
+    assert tool.clock() + time.monotonic() - begun >= 3 / 10 - CATCH_UP
+    assert sum(tool.clock.slept) <= 3 / 10
