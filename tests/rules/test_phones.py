@@ -184,3 +184,32 @@ def test_the_country_of_a_number_agrees_with_libphonenumber() -> None:
         phonenumbers.region_code_for_number(each) for each in numbers
     ]
     assert {phones.country_of(text) for text in (None, "", "999", "abc", "80012345678")} == {None}
+
+
+@pytest.mark.parametrize(
+    ("region", "name"),
+    [
+        ("CO", "Colombia"),
+        ("US", "the United States"),
+        ("NL", "the Netherlands"),
+        ("CK", "the Cook Islands"),
+        ("DO", "the Dominican Republic"),
+        ("XK", "Kosovo"),
+        ("001", "an international service"),
+        (None, "an international service"),
+    ],
+)
+def test_a_country_has_its_name_in_a_sentence(region: str | None, name: str) -> None:
+    assert phones.country_name(region) == name
+
+
+def test_a_number_is_shown_with_its_country_and_a_short_code_without_one() -> None:
+    assert phones.with_country("573001234567") == "+573001234567 (Colombia)"
+    assert [phones.with_country(digits) for digits in ("999123", "80012345678")] == ["999123", "80012345678"]
+    names = phones.country_names()
+    assert (len(names), names["CO"], names["AD"], names["ZW"]) == (249, "Colombia", "Andorra", "Zimbabwe")
+
+
+def test_a_number_that_may_be_national_has_at_most_11_digits_and_no_prefix() -> None:
+    texts = ("30012345678", "300123456789", "+3001234567", "003001234567", "300 123 4567")
+    assert [phones.may_be_national(text) for text in texts] == [True, False, False, False, True]

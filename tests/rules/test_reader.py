@@ -249,7 +249,9 @@ def test_every_number_of_a_file_of_people_to_leave_out_counts() -> None:
     two = "name;celular;Teléfono fijo\nAna;300 123 4567 / 300 765 4321;no tiene\nEva;;(601) 234 5678 ext 2\n"
     assert left_out(two, "CO") == [ANA, LUIS, "576012345678"]
     assert left_out("office,mobile\n,300 123 4567\n1,601 234 5678\n", "CO", "mobile") == [ANA, "576012345678"]
-    assert left_out("phone\n(Anna) 611 1234\n611 1235 x\n", "IS") == ["3546111234", "3546111235"], "7 digits are the fewest"
+    assert left_out("phone\n(Anna) 611 1234\n611 1235 x\n", "IS") == ["3546111234", "3546111235"], (
+        "7 digits are the fewest"
+    )
     with pytest.raises(UsageError, match="no column"):
         left_out("office,number\n1,300 123 4567\n", "CO", "mobile")
 
