@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from msgctl import operations, values
 from msgctl.cli.options.send import once_key
-from msgctl.config.urls import account, without_password
 from msgctl.errors import ConfigurationError, UsageError
 
 TODAY = date(2026, 9, 21)
@@ -81,20 +80,6 @@ def test_a_whole_number_is_accepted_within_its_limits(number: int, least: int, m
     else:
         with pytest.raises(UsageError, match=r"^--min must be (a whole number, |from )[\d,]+ "):
             values.whole_number(str(number), "--min", least, most)
-
-
-def test_every_spelling_of_a_base_url_is_the_same_account() -> None:
-    for spelling in ("HTTPS://Api.Example:443/v1", "https://api.example/./old/../v1/"):
-        assert account(spelling, 1) == account("https://api.example/v1", 1)
-    for other in (
-        "https://api.example/V1",
-        "http://api.example/v1",
-        "https://api.example:444/v1",
-        "https://api.example:80/v1",
-    ):
-        assert account(other, 1) != account("https://api.example/v1", 1)
-    assert account("http://[0:0:0:0:0:0:0:1]:80/v1", 1) == "http://[::1]/v1 1"
-    assert account("https://api.example:444/v1", 1) == "https://api.example:444/v1 1"
 
 
 # --- refusals ---
@@ -187,11 +172,6 @@ def test_a_choice_is_found_in_any_case_and_a_similar_one_is_suggested() -> None:
     with pytest.raises(UsageError) as caught:
         values.choice("mariam", VOICE.choices, "voice")
     assert caught.value.hint == "Did you mean Marian?"
-
-
-def test_a_store_is_named_without_its_password() -> None:
-    url = "postgresql://bob:secret@db.example/msgctl?password=secret&sslmode=require"
-    assert without_password(url) == "postgresql://bob@db.example/msgctl?sslmode=require"
 
 
 def test_the_longest_url_key_and_message_are_accepted() -> None:

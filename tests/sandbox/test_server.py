@@ -125,6 +125,16 @@ def test_only_allowed_addresses_may_use_the_api(tmp_path: Path, address: str, al
         assert served.send(SandboxRequest("GET", "/sandbox")).status == 200
 
 
+@pytest.mark.parametrize(
+    ("address", "host"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("::", "[::1]")]
+)
+def test_a_server_on_all_addresses_is_reached_through_loopback(address: str, host: str) -> None:
+    if ":" in address and not socket.has_dualstack_ipv6():
+        pytest.skip("needs IPv6")
+    with closing(Server(address, 0, lambda _: None)) as served:
+        assert served.origin == f"http://{host}:{served.socket.getsockname()[1]}"
+
+
 def test_own_and_allowed_addresses_are_accepted_as_host(world: World) -> None:
     with serving(world, Server("127.0.0.1", 0, lambda _: None, ["sandbox", "::1"])) as served:
         for host in ("127.0.0.1", "127.0.0.1:80", "localhost:8520", "LOCALHOST", "sandbox:8520", "[::1]:8520"):

@@ -79,6 +79,9 @@ def test_the_clock_moves_states() -> None:
         assert served.inbox()[0]["state"] == "queued"
         served.clock("+1m")
         assert served.inbox()[0]["state"] == "delivered"
+        for change in ("1969-12-31T23:59:59Z", "3001-01-01T00:00:00Z"):
+            with pytest.raises(UsageError, match="between 1970 and 3000"):
+                served.clock(change)
 
 
 def test_a_reset_empties_the_store_of_the_sandbox_and_two_sandboxes_share_nothing() -> None:
