@@ -20,10 +20,10 @@ from msgctl.cli.shell.context import MAX_CHECK, Context
 from msgctl.cli.shell.options import SAFETY
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import file as config_file
-from msgctl.config import places, profiles
+from msgctl.config import profiles
 from msgctl.config.file import ConfigFile, TomlTable
 from msgctl.config.profiles import KEY_SOURCES, StoredProfile
-from msgctl.config.urls import base_url_fault, has_password, store_shown, without_password
+from msgctl.config.urls import base_url_fault, has_password, location_of, resolved, store_shown, without_password
 from msgctl.errors import STORE_ERRORS, MissingStoreError, MsgctlError, UsageError
 from msgctl.http.request import build
 from msgctl.output.result import Layout, OwnResult, Result, TextResult
@@ -134,10 +134,10 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     from msgctl.store import move
     from msgctl.store.store import open_store
 
-    new, timeout = places.location_of(to), min(context.options.timeout, MAX_CHECK)
+    new, timeout = location_of(to), min(context.options.timeout, MAX_CHECK)
     try:
         old = context.with_profile(name).store_place
-        if old == places.resolved(new) or (isinstance(old, Path) and not old.exists()):
+        if old == resolved(new) or (isinstance(old, Path) and not old.exists()):
             return
         with closing(open_store(old, timeout=timeout, is_moving=True, creates=False)) as store:
             mark = move.mark_of(store.db)

@@ -22,6 +22,8 @@ SANDBOX = "sandbox"
 SANDBOX_URL = "https://sandbox.invalid/api/v1"
 SANDBOX_CLIENT = 1
 SANDBOX_KEY = "the-key-of-the-sandbox"
+SANDBOX_STORE = "sandbox-store.sqlite3"
+"""The separate store of the sandbox, a file in the state directory."""
 
 ENVIRONMENT = "environment"
 """The name of the profile that consists of the three variables."""

@@ -6,10 +6,13 @@ Either may contain a password, which no message repeats.
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote, unquote_plus, urlsplit
 
+from msgctl.errors import ConfigurationError
 from msgctl.text import clean, is_unsafe, shorten
 
 MAX_BASE_URL = 2048
@@ -139,6 +142,28 @@ def is_store(text: str) -> bool:
 def is_store_url(text: str) -> bool:
     """Return whether a string looks like the URL of a PostgreSQL database."""
     return text.startswith(("postgresql://", "postgres://"))
+
+
+def location_of(store: str) -> str | Path:
+    """Return the absolute path of a store, or its URL unchanged. Raises ConfigurationError."""
+    if "://" in store:
+        return store
+    if store.lower().startswith(("postgresql:", "postgres:")):  # it may contain a password
+        raise ConfigurationError(
+            f"The URL of the store must begin with {store.partition(':')[0]}://",
+            "Write it like postgresql://user@host/database.",
+        )
+    try:
+        return Path(store).expanduser().absolute()
+    except RuntimeError:
+        raise ConfigurationError(
+            f'The path of the store begins with an unknown user: "{shorten(store)}"', "Use an absolute path."
+        ) from None
+
+
+def resolved(location: str | Path) -> str | Path:
+    """Return the path of a store without symbolic links, or its URL unchanged. Each file has only one such path."""
+    return location if isinstance(location, str) else Path(os.path.realpath(location))
 
 
 def has_password(store: str) -> bool:

@@ -19,10 +19,10 @@ from msgctl.cli.shell.options import (
     text_option,
     value_option,
 )
-from msgctl.config import places, profiles
+from msgctl.config import profiles
 from msgctl.config.file import TomlTable
 from msgctl.config.profiles import WORDS
-from msgctl.config.urls import base_url_fault, is_store_url, without_secrets
+from msgctl.config.urls import base_url_fault, is_store_url, location_of, without_secrets
 from msgctl.errors import UsageError
 from msgctl.values import quote
 
@@ -52,7 +52,7 @@ def store_location(text: str) -> str:
     if not text.strip():
         usual = files.typed(files.state_path("store.sqlite3", "MSGCTL_STORE"))
         raise UsageError("The path or URL of the store is empty", f"The usual file is {usual}")
-    return str(places.location_of(values.short_text(text, "The path or URL of the store")))
+    return str(location_of(values.short_text(text, "The path or URL of the store")))
 
 
 def _word(text: str) -> Word:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TextIO
 from msgctl import files
 from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
-from msgctl.config import places, profiles
+from msgctl.config import profiles
+from msgctl.config.urls import location_of, resolved
 from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
 from msgctl.http import SentCounter
 from msgctl.operations import Effect, Operation
@@ -211,7 +212,7 @@ class Context:
             raise error.with_hint(*self.commands_for_store(error.new)) from None
         except STORE_ERRORS as error:
             place = self.store_place
-            if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == places.SANDBOX_STORE:
+            if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == profiles.SANDBOX_STORE:
                 error = error.replaced(hint=files.STATE_ELSEWHERE)
             if self.run.command in STORE_CHANGES:
                 error = error.replaced(consequence="nothing was changed")
@@ -230,12 +231,15 @@ class Context:
         profile = None
         with suppress(NoProfileError):  # `msgctl optout` needs no profile
             profile = self.profile
-        return places.chosen(self.environ, profile)
+        if profile and profile.is_sandbox:
+            return files.state_path(profiles.SANDBOX_STORE)
+        location = self.environ.get("MSGCTL_STORE") or (profile and profile.store)
+        return location_of(location) if location else None
 
     @property
     def store_place(self) -> str | Path:
         """The URL or path of the store, including the usual file, in one spelling."""
-        return places.resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
+        return resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
         """Return the commands that make all profiles of this run's store use another one."""
