@@ -24,7 +24,7 @@ def millionths(credits: str | None) -> int | None:
     return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
 
 
-def share(credits: int | None, number: int, index: int) -> int | None:
+def share(credits: int | None, count: int, index: int) -> int | None:
     """Return one recipient's share of the credits of an entry, so that they count once.
 
     Whole credits are divided into whole credits, because a message costs whole credits.
@@ -32,7 +32,7 @@ def share(credits: int | None, number: int, index: int) -> int | None:
     if credits is None:
         return None
     unit = 1 if credits % CREDIT else CREDIT
-    share, rest = divmod(credits // unit, number)
+    share, rest = divmod(credits // unit, count)
     return (share + (index < rest)) * unit
 
 

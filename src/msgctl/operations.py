@@ -135,7 +135,6 @@ class Operation(NamedTuple):
 
     @property
     def sends_code(self) -> bool:
-        """Whether it sends a verification code."""
         return self.effect is Effect.SENDS and any(field.name == "app-name" for field in self.fields)
 
     @property

@@ -128,11 +128,11 @@ def _send(
         values["phone"] = numbers.digits_of(context, content.phone)
     request = build(operation, values, body)
     if body is not None:
-        request = request._replace(people=_people(context, request.phones, numbers, options))
+        request = request._replace(contacts=_contacts(context, request.phones, numbers, options))
     return send_message(context, request, options)
 
 
-def _people(
+def _contacts(
     context: Context, typed: Sequence[str | None], numbers: Numbers, options: SendOptions
 ) -> Sequence[str | None]:
     """Return the international numbers of the recipients that a body specifies, or else the numbers in it."""

@@ -44,7 +44,7 @@ class Request(NamedTuple):
     """An operation with its parameters, grouped by place (query, form or JSON); without credentials.
 
     ``is_own_body`` means that the user wrote the whole JSON body. ``values`` are the parameters by wire name.
-    ``people``, which is not sent, are the international numbers of the recipients, for --at-most and repeats.
+    ``contacts``, which are not sent, are the international numbers of the recipients, for --at-most and repeats.
     """
 
     operation: Operation
@@ -53,7 +53,7 @@ class Request(NamedTuple):
     json: bytes | None = None
     is_own_body: bool = False
     values: Mapping[str, Value] = {}
-    people: Sequence[str | None] = ()
+    contacts: Sequence[str | None] = ()
 
     @property
     def phones(self) -> list[str | None]:

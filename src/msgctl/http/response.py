@@ -147,7 +147,6 @@ class Response:
 
     @property
     def details(self) -> ResponseDetails:
-        """The details of the response for an error."""
         return details_of(self.http_status, self.body, self.content)
 
 

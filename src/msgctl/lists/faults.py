@@ -40,7 +40,6 @@ class Faults:
     header_row: int | None = None
 
     def add(self, row: InvalidRow) -> None:
-        """Add an invalid row."""
         self.invalid += 1
         if len(self.first) < MAX_LISTED:
             self.first.append(row)

@@ -74,12 +74,12 @@ def states(messages: Sequence[Object], phones: Sequence[str | None], added: Adde
     A message belongs to the recipient whose number it contains, or else to all recipients with the id. Several states
     of one recipient count only if they agree.
     """
-    numbers = RecipientFinder(phones)
+    finder = RecipientFinder(phones)
     of_phone: dict[str | None, list[str]] = {}
     for message in messages:
         state = state_of(message, added)
         if state is not None:
-            recipients: Sequence[str | None] = numbers.among(message.get("phone")) or [None]
+            recipients: Sequence[str | None] = finder.among(message.get("phone")) or [None]
             for phone in recipients:
                 of_phone.setdefault(phone, []).append(state)
     result = [of_phone.get(phone) or of_phone.get(None, []) for phone in phones]

@@ -219,8 +219,7 @@ def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool
     # msgctl does not know who gets the user's own body, so any number in it may be a recipient's.
     is_own = None in request.phones and is_in_request(request.echoes, value)
     return not is_own and any(
-        len(digits_of(number)) >= MIN_SHARED_DIGITS and not request.recipients.among(number)
-        for number in value.split(",")
+        len(digits_of(number)) >= MIN_SHARED_DIGITS and not request.finder.among(number) for number in value.split(",")
     )
 
 
@@ -349,7 +348,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     The record applies to all recipients, unless it contains a phone. Without an entry, or if entries disagree, the
     outcome is unknown.
     """
-    phones, numbers = record.request.phones, record.request.recipients
+    phones, finder = record.request.phones, record.request.finder
     is_for_all = not entries or len(entries) == len(phones) == 1
     # A hostile response repeats a list of all recipients in every entry: each list is divided once per outcome.
     groups: dict[tuple[str, str], list[tuple[Object, _Verdict]]] = {}
@@ -358,7 +357,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     claimed: dict[str | None, list[Outcome]] = {}
     stranger: Doubt | None = None
     for (phone_text, _), group in groups.items():
-        recipients: Sequence[str | None] = numbers.among(phone_text)
+        recipients: Sequence[str | None] = finder.among(phone_text)
         if is_for_all and ("phone" not in group[0][0] or phones[0] is None):
             recipients = phones
         if not recipients:

@@ -21,7 +21,6 @@ _NO_DIGITS = "[^0-9]+"
 
 
 def digits_of(text: str) -> str:
-    """Return the digits of a text."""
     return text if text.isdecimal() and text.isascii() else re.sub(_NO_DIGITS, "", text)
 
 
@@ -81,8 +80,7 @@ class RequestParts:
         return [phone for phone in self.phones if phone]
 
     @cached_property
-    def recipients(self) -> RecipientFinder:
-        """The recipients, indexed by number."""
+    def finder(self) -> RecipientFinder:
         return RecipientFinder(self.phones)
 
 

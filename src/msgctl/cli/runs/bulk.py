@@ -310,7 +310,7 @@ class Bulk:
             raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
         phones = [to] if operation.field("phone").several else to
         request = build(operation, {**self._settings.fixed, **message.parameters, "phone": phones})
-        request = request._replace(people=[to])
+        request = request._replace(contacts=[to])
         if context.options.dry_run:
             return dry_run(context, request)
         try:

@@ -47,7 +47,7 @@ def send_message(context: Context, request: Request, options: SendOptions, wait:
     """
     options.check()
     wait.check()
-    request = request._replace(people=request.people or request.phones)
+    request = request._replace(contacts=request.contacts or request.phones)
     key = None
     if options.once is not None:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
@@ -93,7 +93,7 @@ def perform(
     from msgctl.store.sends import Send, StoredResult
 
     single = _single(context, request, channel, may_repeat=may_repeat)
-    store = context.store if request.people else context.optional_store
+    store = context.store if request.contacts else context.optional_store
     send = Send(store, single, key) if store else None
     earlier = send.earlier() if send else None
     result = earlier or Attempt(context, request, send).make()
@@ -138,7 +138,7 @@ class Attempt:
         try:
             return self._send.begin() if self._send else None
         except STORE_ERRORS as error:
-            if self._send and self._request.people:
+            if self._send and self._request.contacts:
                 with suppress(*STORE_ERRORS):  # the intent may be stored, although its transaction failed
                     self._send.store.db.reconnect()
                     self._send.end([])
@@ -180,7 +180,7 @@ class Attempt:
             return
         from msgctl.store import removal
 
-        if not self._request.people and not self._request.operation.blocks:  # the response may repeat the code
+        if not self._request.contacts and not self._request.operation.blocks:  # the response may repeat the code
             outcomes = [
                 outcome._replace(status=_without_code(outcome.status), error=_without_code(outcome.error))
                 for outcome in outcomes
@@ -244,15 +244,15 @@ def _single(context: Context, request: Request, channel: str | None, *, may_repe
     if request.operation.blocks and request.values.get("name"):
         message["message"] = request.values["name"]
     digest = None
-    if request.people and not may_repeat:
+    if request.contacts and not may_repeat:
         digest = _digest(request)
     return Single(
         account=context.profile.account,
         profile=context.profile.name,
         command=request.operation.name,
         parameters=json.dumps(message),
-        phones=request.people or request.phones,
-        is_contact=bool(request.people),
+        phones=request.contacts or request.phones,
+        is_contact=bool(request.contacts),
         digest=digest,
         channel=channel,
     )
