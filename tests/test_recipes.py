@@ -232,6 +232,17 @@ def test_cron_jobs_print_nothing_if_nothing_is_due_and_report_errors(shell: Shel
     assert shell.run("cat requests") == (0, "request\n")
 
 
+def test_the_quiet_script_of_cron_prints_all_errors_except_an_outage(shell: Shell) -> None:
+    quiet = recipe("FEWER MAILS DURING AN OUTAGE").partition("* * *")[0].replace("~/.local/bin/", "")
+    assert shell.run(quiet, "sh") == (0, "")
+    shell.variables["MSGCTL_STORE"] = "postgresql://msgctl@127.0.0.1:9/msgctl"
+    shell.unreachable()
+    assert shell.run(RUN_DUE, "sh")[0] == 4
+    assert shell.run(quiet, "sh") == (0, "")
+    shell.variables["MSGCTL_STORE"] = "/dev/null/store.sqlite3"
+    assert "Error" in shell.run(quiet, "sh")[1]
+
+
 def test_the_job_of_every_night_is_created_once_and_sent_by_cron_without_mail(shell: Shell) -> None:
     (night,) = crontab("A JOB EVERY NIGHT")
     script = recipe("A JOB EVERY NIGHT").rpartition("30 2")[0]

@@ -64,6 +64,8 @@ def test_systemd_accepts_the_units_and_finds_them_hardened(tmp_path: Path) -> No
         "msgctl-alarm@.service",
         "msgctl-check.service",
         "msgctl-check.timer",
+        "msgctl-night.service",
+        "msgctl-night.timer",
     ]
     checked = analyze("verify", *units)
     assert (checked.returncode, checked.stderr) == (0, "")
