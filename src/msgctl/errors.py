@@ -108,6 +108,43 @@ REASONS = {
 """The reasons of errors, each with its exit code."""
 
 
+class Hint(str):
+    """A hint: text, a command of msgctl (without ``msgctl``) for the account of the run, text, and so on.
+
+    As a string, it contains the commands without a profile; `shown` adds the profile.
+    """
+
+    def __new__(cls, *parts: str) -> Self:
+        hint = super().__new__(cls, _filled(parts, "msgctl"))
+        hint.parts = parts
+        return hint
+
+    parts: Sequence[str]
+
+    @classmethod
+    def joined(cls, *hints: str | None, separator: str = "\n") -> Self:
+        """Return one hint of several; None and empty ones are left out."""
+        parts: list[str] = []
+        for hint in filter(None, hints):
+            if parts:
+                parts += (separator, "")
+            parts += hint.parts if isinstance(hint, Hint) else [hint]
+            if len(parts) % 2:
+                parts.append("")
+        return cls(*parts)
+
+    def shown(self, profile: str) -> str:
+        """Return the text for a run with ``-p profile``, so that copied commands act on the same account."""
+        return _filled(self.parts, f"msgctl -p {shlex.quote(profile)}")
+
+
+def _filled(parts: Sequence[str], program: str) -> str:
+    """Return the text of a hint, whose commands begin with ``program``."""
+    pieces = [*parts]
+    pieces[1::2] = [f"{program} {command}" if command else "" for command in parts[1::2]]
+    return "".join(pieces)
+
+
 class ResponseDetails(NamedTuple):
     """The part of a response that an error shows.
 
@@ -190,7 +227,7 @@ class MsgctlError(Exception):
 
     def with_hint(self, *lines: str) -> Self:
         """Return a copy of this error with more lines in its hint."""
-        return self.replaced(hint="\n".join(filter(None, (self.hint, *lines))))
+        return self.replaced(hint=Hint.joined(self.hint, *lines))
 
     def replaced(self, **changes: str | None) -> Self:
         """Return a copy of this error with another ``what``, ``hint`` or ``consequence``."""

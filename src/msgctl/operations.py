@@ -8,7 +8,7 @@ Request building, the checks of required fields and limits, the emulator's routi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -111,9 +111,9 @@ class Operation(NamedTuple):
     """One operation: method and path under the base URL, effect, fields without the credentials, and response.
 
     ``name`` is the command that makes the request; ``credentials`` is the place of ``client`` and ``key``. ``advice``
-    is the hint after an unknown outcome, with ``{name}`` for a parameter. ``verdict`` is the message after a success,
-    with ``{phone}`` for the number; it is empty for operations that send messages. ``blocks`` and ``verifies`` mean
-    that the operation blocks a number or checks a code.
+    contains the parts of the hint after an unknown outcome, with ``{name}`` for a parameter (see `msgctl.errors.Hint`).
+    ``verdict`` is the message after a success, with ``{phone}`` for the number; it is empty for operations that send
+    messages. ``blocks`` and ``verifies`` mean that the operation blocks a number or checks a code.
     """
 
     name: str
@@ -123,7 +123,7 @@ class Operation(NamedTuple):
     fields: tuple[Field, ...]
     record: Record
     credentials: Place = Place.FORM
-    advice: str = "Before you resend, check the delivery state, the balance, or the phone itself."
+    advice: Sequence[str] = ("Before you resend, check the delivery state, the balance, or the phone itself.",)
     verdict: str = ""
     blocks: bool = False
     verifies: bool = False
@@ -236,7 +236,7 @@ BLOCK_PHONE = Operation(
         Field("name", "--name", "Name of the contact.", required=False),
     ),
     RESPONSE_SECURITY,
-    advice="Block the number again: that changes nothing if it is blocked already.",
+    advice=("Block the number again: that changes nothing if it is blocked already.",),
     verdict="Blocked {phone}",
     blocks=True,
 )
@@ -318,7 +318,7 @@ VERIFY_2FA = Operation(
         _COUNTRY_CODE,
     ),
     RESPONSE_SUCCESS,
-    advice="The code may be used up. Send a new code.",
+    advice=("The code may be used up. Send a new code.",),
     verdict="{phone} is verified",
     verifies=True,
 )
@@ -349,7 +349,7 @@ URL_SHORT = Operation(
         ),
     ),
     RESPONSE_URL_SHORT,
-    advice="Before making it again, check if it exists: msgctl url stats {name} --since today",
+    advice=("Before making it again, check if it exists: ", "url stats {name} --since today"),
     verdict="Short URL created",
 )
 URL_STATISTIC = Operation(

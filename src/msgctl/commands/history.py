@@ -16,7 +16,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, date_option, number_option, save_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.credits import as_credits
-from msgctl.errors import UsageError
+from msgctl.errors import Hint, UsageError
 from msgctl.output.result import Document, Format, Layout, OwnResult, StoredRows, TextResult
 from msgctl.phones import InvalidPhoneError, parse_number, with_country
 from msgctl.store import history as entries
@@ -117,7 +117,7 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     else:
         newest = entries.entries(context.store, most + 1, **filters)
         if len(newest) > most and listing.limit is None:
-            context.note(f"The newest {most:,} entries. To list more: msgctl history --limit 1000")
+            context.note(Hint(f"The newest {most:,} entries. To list more: ", "history --limit 1000"))
         documents = [document(entry) for entry in newest[-most:]]
     empty = "No matching messages in the history."
     if listing.is_empty and filters["profile"] is None:

@@ -28,7 +28,7 @@ from msgctl.cli.shell.options import (
 )
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
-from msgctl.errors import UsageError
+from msgctl.errors import Hint, UsageError
 from msgctl.jobs.limits import Budget, budget_of, canary_left
 from msgctl.jobs.report import (
     COLUMNS,
@@ -202,7 +202,7 @@ def run_due(context: Context) -> RawResult | None:
     from msgctl.cli.runs import due
 
     if context.options.dry_run:
-        raise UsageError("job run-due has no dry run", "See what is scheduled: msgctl job list")
+        raise UsageError("job run-due has no dry run", Hint("See what is scheduled: ", "job list"))
     return due.run(context)
 
 
@@ -346,7 +346,7 @@ def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
         pending = ""
         if job.pending:
             pending = ", and send the pending messages"
-        hint = f"Raise the limit first{pending} (N is the new total): msgctl job resume {job.typed} --max-credits N"
+        hint = Hint(f"Raise the limit first{pending} (N is the new total): ", f"job resume {job.typed} --max-credits N")
         raise budget.reached().replaced(consequence="nothing was sent", hint=hint)
     return _cost(chosen.segments, settings, budget)
 

@@ -12,7 +12,7 @@ from msgctl.cli.runs.tracking import NOT_OF_ONE_MESSAGE, Tracker, messages_of, s
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, max_wait_option, parser, until_option
 from msgctl.cli.shell.tree import command, group
-from msgctl.errors import ConditionError, Interrupted, MsgctlError, UnreadableError, UsageError
+from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError, UnreadableError, UsageError
 from msgctl.http.response import Response
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.output.result import OwnResult, ServiceResult
@@ -144,5 +144,6 @@ def _last_messages(context: Context) -> list[Tracked]:
         last = entries[0]
         time = timestamp(last.time // 1000)
         why = f"the last message ({last.command}, {time}) has no ID; its outcome is {last.outcome}"
-    hint = "Give the ID of each message; msgctl history lists earlier ones.\nFor a job: msgctl job states --last"
+    give, of_job = "Give the ID of each message; ", " lists earlier ones.\nFor a job: "
+    hint = Hint(give, "history", of_job, "job states --last")
     raise UsageError(f"--last: {why}", hint)

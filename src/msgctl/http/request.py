@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from msgctl import __version__
-from msgctl.errors import UsageError
+from msgctl.errors import Hint, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place, Shape
@@ -92,7 +92,7 @@ class Request(NamedTuple):
     @property
     def advice(self) -> str:
         """The advice after an unknown outcome, with the name in its command."""
-        return self.operation.advice.format(name=self.quoted_name)
+        return Hint(*(part.format(name=self.quoted_name) for part in self.operation.advice))
 
     @property
     def quoted_name(self) -> str:

@@ -18,6 +18,7 @@ from msgctl.config.profiles import SANDBOX_URL
 from msgctl.config.urls import is_loopback
 from msgctl.errors import (
     ConditionError,
+    Hint,
     MsgctlError,
     OutcomeUnknownError,
     RefusedError,
@@ -408,7 +409,7 @@ class _Parser(NamedTuple):
         """Return the error for a request that may have been carried out."""
         error = outcome_unknown(self.response.request, why, outcomes, self.response.details)
         if 300 <= self.raw.status < 400:
-            error = error.replaced(hint=f"{self._redirect()} {error.hint}")
+            error = error.replaced(hint=Hint.joined(self._redirect(), error.hint, separator=" "))
         return self._printable(error)
 
     def _printable(self, error: MsgctlError) -> MsgctlError:
@@ -457,13 +458,13 @@ class _Parser(NamedTuple):
     def _advice_on(self, message: str) -> str | None:
         """Return the advice for a refusal that the service explains."""
         if is_about_credentials(message):
-            return "Check the account: msgctl doctor"  # it explains the key and the allowed addresses
+            return Hint("Check the account: ", "doctor")  # it explains the key and the allowed addresses
         if self.response.operation.verifies:
             return None
         if re.search(_CREDITS, message, re.IGNORECASE):
-            return "Top up. See the credits left: msgctl balance"
+            return Hint("Top up. See the credits left: ", "balance")
         if self.response.parts.is_link:
-            return f"If the name is in use, see its short URL: msgctl url stats {self.response.request.quoted_name}"
+            return Hint("If the name is in use, see its short URL: ", f"url stats {self.response.request.quoted_name}")
         return None
 
     def _redirect(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msgctl.config import profiles
-from msgctl.errors import ConditionError, Interrupted, MsgctlError
+from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
 from msgctl.http.response import stored_details
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import Ending, Why
@@ -40,8 +40,8 @@ def error_of(job: Job, ending: Ending) -> MsgctlError | None:
     """Return the error of a run that has ended; None for exit code 0."""
     summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
-        rest = f"msgctl job report {job.typed} --only pending --save rest.csv"
-        after = f"Save its pending recipients for a new job: {rest}"
+        rest = f"job report {job.typed} --only pending --save rest.csv"
+        after: str = Hint("Save its pending recipients for a new job: ", rest)
         if not job.requests:
             after = "To send it, choose another --name."
         return ConditionError(f"The job was cancelled. {summary}", after, reason="cancelled")
@@ -71,12 +71,12 @@ def _hint(job: Job, ending: Ending) -> str:
         return resume
     hints = [ending.hint, resume if job.pending else ""]
     if job.refused:
-        hints.append(f"See why they were refused: msgctl job report {job.typed} --only refused")
+        hints.append(Hint("See why they were refused: ", f"job report {job.typed} --only refused"))
         # The service may have refused a whole request for one of its numbers.
-        hints.append(f"Resend to refused recipients, one request each: msgctl job resend {job.typed} --only refused")
+        hints.append(Hint("Resend to refused recipients, one request each: ", f"job resend {job.typed} --only refused"))
     if job.unknown:
-        hints.append(f"List recipients with unknown outcome: msgctl job report {job.typed} --only unknown")
-    return "\n".join(filter(None, hints))
+        hints.append(Hint("List recipients with unknown outcome: ", f"job report {job.typed} --only unknown"))
+    return Hint.joined(*hints)
 
 
 def resume_hint(job: Job) -> str:
@@ -87,4 +87,4 @@ def resume_hint(job: Job) -> str:
         verb = f"Set {', '.join(names)} and {last}, then resume"
     if Ending.load(job.ending).why is Why.CREDIT_LIMIT:
         total, option = " (N is the new total)", " --max-credits N"
-    return f"{verb}{total}: msgctl job resume {job.typed}{option}"
+    return Hint(f"{verb}{total}: ", f"job resume {job.typed}{option}")

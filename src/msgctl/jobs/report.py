@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgctl.config import profiles
 from msgctl.credits import as_credits
+from msgctl.errors import Hint
 from msgctl.jobs.ending import resume_hint, stopped_by
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
@@ -154,33 +155,39 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
     """
     job, name, deliveries = summary.job, summary.job.typed, summary.deliveries
     if job.is_running:
-        return [f"Check it again: msgctl job show {name}"]
+        return [Hint("Check it again: ", f"job show {name}")]
     if job.state == "scheduled":
-        profile = "-p sandbox " if job.profile == profiles.SANDBOX else ""  # no other run-due uses its store
-        command = f"msgctl {profile}job run-due"
-        if (job.due or 0) <= now:
-            cron = f"To send such jobs in time, run from cron every minute: {command}"
-            return [f"To send it now: msgctl job resume {name}", cron]
-        return [f"To send it then, run from cron every minute (otherwise nothing is sent): {command}"]
-    steps = []
+        return _steps_of_scheduled(job, now)
+    steps: list[str] = []
     if job.unknown:
-        steps.append(f"List recipients with unknown outcome: msgctl job report {name} --only unknown")
+        steps.append(Hint("List recipients with unknown outcome: ", f"job report {name} --only unknown"))
     if job.command in ("sms bulk", "call bulk"):
         if deliveries.on_its_way > 0:
-            check = f"Check the delivery: msgctl job states {name}"
+            check = Hint("Check the delivery: ", f"job states {name}")
             if is_polled:
-                check = f"Wait for the rest: msgctl job states {name} --follow"
+                check = Hint("Wait for the rest: ", f"job states {name} --follow")
             steps.append(check)
         if deliveries.undelivered and is_polled:
-            steps.append(f"See who was not reached: msgctl job report {name} --only undelivered")
+            steps.append(Hint("See who was not reached: ", f"job report {name} --only undelivered"))
         if deliveries.undelivered and job.state != "cancelled":
-            steps.append(f"Resend to them: msgctl job resend {name} --only undelivered")
+            steps.append(Hint("Resend to them: ", f"job resend {name} --only undelivered"))
     if job.shown_state == "paused":
         if Ending.load(job.ending).why is Why.CANARY:  # first, see whether these people got it
             steps.append(resume_hint(job))
         else:
             steps.insert(0, resume_hint(job))
-    return steps or [f"List the recipients: msgctl job report {name}"]
+    return steps or [Hint("List the recipients: ", f"job report {name}")]
+
+
+def _steps_of_scheduled(job: Job, now: int) -> list[str]:
+    cron: str = Hint("", "job run-due")
+    if job.profile == profiles.SANDBOX:  # no other run-due uses its store
+        cron = "msgctl -p sandbox job run-due"
+    if (job.due or 0) > now:
+        then = "To send it then, run from cron every minute (otherwise nothing is sent):"
+        return [Hint.joined(then, cron, separator=" ")]
+    in_time = Hint.joined("To send such jobs in time, run from cron every minute:", cron, separator=" ")
+    return [Hint("To send it now: ", f"job resume {job.typed}"), in_time]
 
 
 def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:

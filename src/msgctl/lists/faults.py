@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgctl.errors import Hint
 from msgctl.lists.formats import FileError
 from msgctl.lists.rows import InvalidRow
 from msgctl.phones import country_name
@@ -76,5 +77,5 @@ class Faults:
             hint += " National numbers need a country, such as --country-code CO."
         if self.invalid == self.rows and self.header_row is not None:
             hint += f" If row {self.header_row} is not the header, use --header-row N."
-        hints = filter(None, (self.doubt_of_country, hint, list_all))
-        return FileError("\n".join(lines), " ".join(hints), consequence=consequence)
+        hint = Hint.joined(self.doubt_of_country, hint, list_all, separator=" ")
+        return FileError("\n".join(lines), hint, consequence=consequence)

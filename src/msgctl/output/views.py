@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from msgctl import operations as ops
+from msgctl.errors import Hint
 from msgctl.operations import Effect, Shape
 from msgctl.outcomes.outcome import ACCEPTED
 from msgctl.output import fields, job_views
@@ -220,9 +221,9 @@ def _hints(result: ServiceResult) -> list[str]:
         return []
     if operation.sends_code:
         phone, name = str(result.values["phone"]), shlex.quote(str(result.values["app-name"]))
-        return [f"Check a code: msgctl 2fa verify {phone} --app-name {name} --code -"]
+        return [Hint("Check a code: ", f"2fa verify {phone} --app-name {name} --code -")]
     if operation.record.entries:
-        return ["Follow the delivery: msgctl state watch --last"]
+        return [Hint("Follow the delivery: ", "state watch --last")]
     return []
 
 

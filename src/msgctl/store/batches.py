@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from msgctl.errors import ConditionError
+from msgctl.errors import ConditionError, Hint
 from msgctl.store import jobs, people, results
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.queue import Limits, Queue
@@ -98,7 +98,7 @@ class OwnedJob:
         machine = self._db.value("SELECT machine FROM job WHERE number = ?", (self.job.number,))
         return LostJobError(
             f'Another process on {clean(machine or "another machine")} has taken over the job "{self.job.reference}"',
-            f"Check it: msgctl job show {self.job.typed}",
+            Hint("Check it: ", f"job show {self.job.typed}"),
             consequence="this one sends nothing more",
             reason="running_elsewhere",
         )

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
-from msgctl.errors import ConfigurationError, MsgctlError, StoreMovedError
+from msgctl.errors import ConfigurationError, Hint, MsgctlError, StoreMovedError
 from msgctl.text import clean
 
 Row = tuple[Any, ...]
@@ -222,7 +222,7 @@ class Database(ABC):
         if mark.state == "arriving":
             what = f"Not everything has arrived in the store {self.place}"
         new = shlex.quote(mark.place)
-        raise unusable(what, f"Finish the move, with the old store in use: msgctl store move --to {new}")
+        raise unusable(what, Hint("Finish the move, with the old store in use: ", f"store move --to {new}"))
 
     def damaged(self, fault: str, fix: str = "Restore it from a backup, or rename it.") -> ConfigurationError:
         """Return the error for a store with missing or wrong content."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import NamedTuple
 
-from msgctl.errors import ConditionError, MsgctlError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, Hint, MsgctlError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
 from msgctl.store.store import Store
 from msgctl.text import clean
@@ -189,10 +189,10 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
         return None
     job = _job(store, row)
     if digest is not None and job.digest != digest:
-        hint = "Choose another --name for this job."
+        hint = choose = "Choose another --name for this job."
         if (job.accepted or job.unknown) and job.removed is None:
-            report = f"msgctl job report {job.typed} --only accepted,unknown --save sent.csv"
-            hint += f" To leave out the people who may have its message, add --exclude sent.csv, after: {report}"
+            leave_out = "To leave out the people who may have its message, add --exclude sent.csv, after:"
+            hint = Hint(f"{choose} {leave_out} ", f"job report {job.typed} --only accepted,unknown --save sent.csv")
         what = f"The name {quote(name)} belongs to another job: its message or its rows are different"
         raise UsageError(what, hint, reason="key_reused")
     if job.removed is not None:
@@ -231,7 +231,7 @@ def find(store: Store, text: str, account: str | None = None) -> Job:
             raise UsageError(f"{quote(text)} is the name or the beginning of several jobs: {ids}", "Use the whole ID.")
         if jobs and text:
             return jobs[0]
-    raise UsageError(f"There is no job {quote(text)}", "List the jobs: msgctl job list")
+    raise UsageError(f"There is no job {quote(text)}", Hint("List the jobs: ", "job list"))
 
 
 def listed(

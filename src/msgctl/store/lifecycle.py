@@ -15,6 +15,7 @@ from typing import Literal, Self
 from msgctl.errors import (
     ConditionError,
     ConfigurationError,
+    Hint,
     Interrupted,
     MsgctlError,
     NotReachedError,
@@ -71,19 +72,22 @@ def check(job: Job, command: Command, only: str = "pending") -> None:
     if command in ALLOWED[state] and not (command == "remove" and job.stopping):
         return
     if command == "remove":
-        raise UsageError(f'The job "{name}" is not finished', f"Cancel it first: msgctl job cancel {job.typed}")
+        raise UsageError(f'The job "{name}" is not finished', Hint("Cancel it first: ", f"job cancel {job.typed}"))
     if command == "cancel":
         raise UsageError(f'The job "{name}" is done: there is nothing to cancel')
     if state == "cancelled" and command != "run-due":
         raise UsageError(
             f'The job "{name}" was cancelled: it never sends again',
-            f"Save its {only} recipients for a new job: msgctl job report {job.typed} --only {only} --save rest.csv",
+            Hint(
+                f"Save its {only} recipients for a new job: ",
+                f"job report {job.typed} --only {only} --save rest.csv",
+            ),
         )
     what = f'Another process has changed the job "{name}": it is {state} now'
-    hint = f"Check it: msgctl job show {job.typed}"
+    hint = Hint("Check it: ", f"job show {job.typed}")
     if state == "running":
         what = f'The job "{name}" is running on {clean(job.machine)} in another process'
-        hint = f"Wait for it. To end it permanently: msgctl job cancel {job.typed}"
+        hint = Hint("Wait for it. To end it permanently: ", f"job cancel {job.typed}")
     raise ConditionError(what, hint, consequence="nothing was sent", reason="running_elsewhere")
 
 
@@ -152,8 +156,9 @@ class Ending:
         return cls(why, error.what, error.hint or "", error.reason, words, error.http_status, error.body)
 
     def dump(self) -> str:
-        """Return the ending as JSON."""
-        return json.dumps(asdict(self))
+        """Return the ending as JSON. An earlier version reads only ``hint``, without its parts."""
+        hint_parts = getattr(self.hint, "parts", [self.hint])
+        return json.dumps({**asdict(self), "hint_parts": hint_parts})
 
     @classmethod
     def load(cls, text: str) -> Ending:
@@ -162,6 +167,8 @@ class Ending:
         if values.get("why") not in [*Why]:  # a newer msgctl may have others, and more fields
             return cls(Why.NOT_KNOWN, "Its process ended before the job was done")
         known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
+        if "hint_parts" in values:
+            known["hint"] = Hint(*values["hint_parts"])
         return cls(**{**known, "why": Why(values["why"])})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from msgctl.errors import UsageError
+from msgctl.errors import Hint, UsageError
 from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
@@ -133,7 +133,7 @@ def _check_resend(job: Job) -> None:
     if job.is_resending and job.pending:
         raise UsageError(
             f'An earlier resend of the job "{job.reference}" has not ended',
-            f"Continue it first: msgctl job resume {job.typed}",
+            Hint("Continue it first: ", f"job resume {job.typed}"),
         )
 
 

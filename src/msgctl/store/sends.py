@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, Hint, StoreNotReachedError, UsageError
 from msgctl.operations import CHANNELS
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import people, results
@@ -311,10 +311,10 @@ def _refuse_optouts(store: Store, single: Single) -> None:
     if refused := [phone for phone in phones if phone in opted_out]:
         who = ", ".join(refused) + (" has" if len(refused) == 1 else " have")
         # a number that was used without a check may not be valid with one
-        fix = f"msgctl optout remove {' '.join(refused)} --channel {single.channel} --no-number-check"
+        fix = f"optout remove {' '.join(refused)} --channel {single.channel} --no-number-check"
         raise UsageError(
             f"{who} opted out of {CHANNELS[single.channel]}",
-            f"To send anyway, add --ignore-optout, or run: {fix}",
+            Hint("To send anyway, add --ignore-optout, or run: ", fix),
             reason="opted_out",
         )
 

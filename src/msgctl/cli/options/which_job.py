@@ -10,7 +10,7 @@ import typer
 from msgctl.cli.shell.completion import job_names
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup
-from msgctl.errors import ConfigurationError, UsageError
+from msgctl.errors import ConfigurationError, Hint, UsageError
 from msgctl.store import jobs
 from msgctl.store.jobs import Job
 
@@ -37,7 +37,7 @@ class Which(OptionGroup):
         elif (last := jobs.last(context.store)) is not None:
             job = last
         else:
-            raise UsageError("No job has begun on this machine", "List the jobs: msgctl job list")
+            raise UsageError("No job has begun on this machine", Hint("List the jobs: ", "job list"))
         context.run.job = job.id
         return job
 

@@ -21,7 +21,7 @@ from msgctl.cli.runs import running
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import ConditionError, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import ConditionError, Hint, NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import Value, build
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.limits import canary_left, limits_of
@@ -88,7 +88,7 @@ class Bulk:
         if rules.save is not None and (rules.test_to is not None or not context.options.dry_run):
             raise UsageError(
                 "--save needs --dry-run, and cannot be combined with --test-to",
-                "To save the result of a job: msgctl job report JOB --save FILE",
+                Hint("To save the result of a job: ", "job report JOB --save FILE"),
             )
         self.source.check_save(rules.save)
         if not self._lists_rows:
@@ -131,7 +131,7 @@ class Bulk:
             with suppress(ConditionError):  # it was removed
                 job = jobs.named(store, account, name)
                 if job is not None and job.shown_state not in ENDED:
-                    raise error.replaced(hint=f"{self._still_sends(job)}\n{error.hint}") from None
+                    raise error.replaced(hint=Hint.joined(self._still_sends(job), error.hint)) from None
             raise
 
     def _still_sends(self, job: Job) -> str:
@@ -141,9 +141,10 @@ class Bulk:
             state = f"scheduled for {self.context.time_in_words((job.due or 0) / 1000)}"
         elif state == "paused":
             verb = "can"
-        return (
+        return Hint(
             f'The job "{job.reference}" is {state}, and {verb} still send the other message.\n'
-            f"To prevent this, cancel it first: msgctl job cancel {job.typed}"
+            "To prevent this, cancel it first: ",
+            f"job cancel {job.typed}",
         )
 
     @property
@@ -268,14 +269,14 @@ class Bulk:
             recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
         faults = listed.faults
         if faults.invalid:
-            listing = f"msgctl optout import {shlex.quote(file)} --dry-run -o csv"
+            listing = f"optout import {shlex.quote(file)} --dry-run -o csv"
             if self.numbers.country_code is not None:
                 listing += f" --country-code {self.numbers.country_code}"
             if column is not None and find_column(column, listed.columns) is not None:
                 listing += f" --phone-column {shlex.quote(column)}"
             raise faults.error(
                 "Fix the file: a person without a number there would get the message.",
-                f"To list all invalid rows: {listing}",
+                Hint("To list all invalid rows: ", listing),
             )
         self._exclude_notes.append(f"Excluded by {name_of(file)}: {listed.source}")
         if faults.blank:
@@ -293,8 +294,11 @@ class Bulk:
             raise UsageError(
                 f'--exclude cannot change the job "{earlier.reference}": it would send to '
                 f"{plural(number_left, 'person', 'people')} in these files",
-                f"Cancel it: msgctl job cancel {earlier.typed}. Then save its pending recipients, and send to them "
-                f"with --exclude and another name: msgctl job report {earlier.typed} --only pending --save rest.csv",
+                Hint(
+                    *("Cancel it: ", f"job cancel {earlier.typed}"),
+                    ". Then save its pending recipients, and send to them with --exclude and another name: ",
+                    f"job report {earlier.typed} --only pending --save rest.csv",
+                ),
             )
 
     def _send_test(self, phone: str) -> Result:
@@ -317,8 +321,8 @@ class Bulk:
             return perform(context, request, channel=operation.channel, may_repeat=True)
         except UsageError as error:
             if error.reason == "opted_out":  # bulk commands have no --ignore-optout
-                fix = f"msgctl optout remove {to} --channel {operation.channel} --no-number-check"
-                raise error.replaced(hint=f"Choose another number for --test-to, or run: {fix}") from None
+                fix = f"optout remove {to} --channel {operation.channel} --no-number-check"
+                raise error.replaced(hint=Hint("Choose another number for --test-to, or run: ", fix)) from None
             raise
 
     # --- before the job is sent
@@ -438,7 +442,7 @@ class Bulk:
     def _begin(self, job: Job) -> OwnResult:
         """Send a new job, or report when it will be sent."""
         context = self.context
-        context.note(f"Job {job.id}. Check it with: msgctl job show {job.typed}")
+        context.note(Hint(f"Job {job.id}. Check it with: ", f"job show {job.typed}"))
         if self._due is None:
             return running.send_pending(context, job, "bulk")
         return running.scheduled(context, job)
@@ -471,7 +475,7 @@ class Bulk:
                 continue
             note = f"{option.name} has no effect: the job keeps its own settings."
             if option.is_changeable and wanted is not None:
-                note += f" To change it: msgctl job resume {job.typed} {option.name} {wanted}"
+                note = Hint(f"{note} To change it: ", f"job resume {job.typed} {option.name} {wanted}")
             elif name == "at" and job.state == "scheduled" and not job.requests:
-                note += f" To change the time, choose another --name after: msgctl job cancel {job.typed}"
+                note = Hint(f"{note} To change the time, choose another --name after: ", f"job cancel {job.typed}")
             self.context.note(note)

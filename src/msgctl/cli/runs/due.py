@@ -11,7 +11,7 @@ from msgctl.cli.runs import running
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import with_word
 from msgctl.config import profiles
-from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError
+from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Hint, Interrupted, MsgctlError
 from msgctl.jobs import report
 from msgctl.jobs.ending import counts, error_of
 from msgctl.jobs.settings import Settings
@@ -143,7 +143,7 @@ def _pause(context: Context, job: Job) -> OwnResult:
     ending = Ending(
         Why.TOO_LATE,
         f"It was due at {when}, more than 12 hours ago, so nothing was sent",
-        f"To never send it: msgctl job cancel {job.typed}",
+        Hint("To never send it: ", f"job cancel {job.typed}"),
     )
     job = owners.take(context.store, job.number, "run-due").finish("paused", ending=ending.dump())
     return running.result(context, job, error_of(job, ending), Layout.JOB_RUN)

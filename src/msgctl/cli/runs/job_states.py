@@ -9,7 +9,7 @@ from itertools import islice
 from msgctl.cli.runs import running
 from msgctl.cli.runs.polling import TOGETHER, Goal, Poller, Tracked, poll
 from msgctl.cli.shell.context import Context
-from msgctl.errors import ConditionError, Interrupted, MsgctlError
+from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.limits import RateLimiter
 from msgctl.jobs.settings import Settings
@@ -35,9 +35,9 @@ def poll_states(
     With ``follow``, show each change, and poll again for at most ``max_wait`` seconds, until each message is in a final
     state or in ``until``. Ctrl-C only ends the reading.
     """
-    hint, deadline, bar = f"Continue: msgctl job states {job.typed}", None, None
+    hint, deadline, bar = Hint("Continue: ", f"job states {job.typed}"), None, None
     if follow:
-        hint += " --follow"
+        hint = Hint("Continue: ", f"job states {job.typed} --follow")
         deadline = context.monotonic() + max_wait
     else:
         bar = running.progress_bar(context)

@@ -17,6 +17,7 @@ from msgctl.errors import (
     STORE_ERRORS,
     ConditionError,
     ConfigurationError,
+    Hint,
     Interrupted,
     MsgctlError,
     StoreNotReachedError,
@@ -123,8 +124,7 @@ def _note_end(context: Context, job: Job, how: Ending, *, left_out: int) -> None
     if how.why is Why.CLOSED and job.state == "scheduled" and job.due is not None:
         _note_due(context, job)
     if left_out and not job.pending:
-        report_command = f"msgctl job report {job.typed} --only excluded"
-        context.note(f"Left out {plural(left_out, 'recipient')}: {report_command}")
+        context.note(Hint(f"Left out {plural(left_out, 'recipient')}: ", f"job report {job.typed} --only excluded"))
 
 
 def result(
@@ -259,8 +259,8 @@ def check_account(context: Context, job: Job) -> None:
         except ConfigurationError as error:
             if error.reason != "no_profile":
                 raise
-            add, cancel = f"msgctl profile add {job.profile}", f"msgctl job cancel {job.typed}"
-            hint = f"Add it on this machine: {add}\nOr never send the job: {cancel}"
+            add = f"Add it on this machine: msgctl profile add {job.profile}"
+            hint = Hint(f"{add}\nOr never send the job: ", f"job cancel {job.typed}")
             raise error.replaced(hint=hint) from None
     profile = context.profile
     if profile.account != job.account:

@@ -6,7 +6,15 @@ from typing import NamedTuple
 
 from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
 from msgctl.cli.shell.context import Context
-from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Interrupted, MsgctlError, UsageError
+from msgctl.errors import (
+    STORE_ERRORS,
+    ConditionError,
+    ConfigurationError,
+    Hint,
+    Interrupted,
+    MsgctlError,
+    UsageError,
+)
 from msgctl.http.response import Response
 from msgctl.outcomes.delivery import reaches
 from msgctl.outcomes.outcome import ACCEPTED
@@ -89,7 +97,7 @@ class Tracker:
                 return None
             what, reason = f"Message {name} ended as {quote(message.in_words)}, not {self.goal}", "not_delivered"
         else:
-            hint = f"Check again later: msgctl state get {message.label}"
+            hint = Hint("Check again later: ", f"state get {message.label}")
             what = f"Message {name} did not reach {self.goal} in time (now: {now or 'unknown'})"
             if error:
                 last = f" (last: {now})" if now else ""
@@ -200,7 +208,7 @@ def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> 
     late = [recipient for recipient in missing if not wanted.is_over(recipient.state)]
     parts, hint, details = [], None, None
     if missing or unread:
-        hint = "To check again: msgctl state get --last"
+        hint = Hint("To check again: ", "state get --last")
     if missing:
         verb = "answered by" if noun == "call" else "delivered to"
         names = some_of([recipient.in_words for recipient in missing])

@@ -1,7 +1,6 @@
 """One run of msgctl: its options, streams and clock, the objects that commands use, and what its error reports."""
 
 import os
-import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from msgctl.cli.shell.global_options import GlobalOptions
 from msgctl.config import file as config_file
 from msgctl.config import profiles
 from msgctl.config.urls import location_of, resolved
-from msgctl.errors import STORE_ERRORS, ConfigurationError, NoProfileError, StoreMovedError
+from msgctl.errors import STORE_ERRORS, ConfigurationError, Hint, NoProfileError, StoreMovedError
 from msgctl.http import SentCounter
 from msgctl.operations import Effect, Operation
 from msgctl.output.result import Format
@@ -39,10 +38,6 @@ MAX_CLOCK_ERROR = 60.0
 """Seconds that this machine's clock may differ from the clock of a store on a server."""
 STORE_CHANGES = {"optout add", "optout remove", "optout import", "job cancel", "job remove", "history clear"}
 """The commands that change only the store."""
-
-
-_COMMAND = re.compile(r"\bmsgctl (?=(?:2fa|balance|doctor|history|job|optout|state|store|url)\b)(?!.*--help)")
-"""The beginning of the commands in hints that depend on the account."""
 
 
 @dataclass(eq=False, repr=False)
@@ -348,11 +343,10 @@ class Context:
         return Screen(stream, terminal_width(stream) if is_terminal else None, color)
 
     def for_profile(self, text: str) -> str:
-        """Add the -p of this run to the commands in a hint, so that copied commands act on the same account."""
-        if not self.options.profile:
-            return text
-        prefix = f"msgctl -p {shlex.quote(self.options.profile)} "
-        return _COMMAND.sub(lambda _: prefix, text)
+        """Return a text with the -p of this run in its commands, if it is a `Hint`."""
+        if self.options.profile and isinstance(text, Hint):
+            return text.shown(self.options.profile)
+        return text
 
     def note(self, text: str) -> None:
         """Print a line on standard error, unless --quiet or --json, which keeps standard error for JSON only."""

@@ -16,7 +16,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import report, usage_error
 from msgctl.cli.shell.process import abandon, fault_of
 from msgctl.cli.shell.tree import Root, group
-from msgctl.errors import ConfigurationError, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
+from msgctl.errors import ConfigurationError, Hint, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
 from msgctl.output.result import Document, Format, Layout, OwnResult, Result
 from msgctl.text import plural
@@ -31,7 +31,7 @@ More: man msgctl"""
 """The last lines of the help page of msgctl itself."""
 
 NOT_AGAIN = {
-    Effect.SENDS: "Do not resend to see the result: that would send a second message. See: msgctl history",
+    Effect.SENDS: Hint("Do not resend to see the result: that would send a second message. See: ", "history"),
     Effect.CHANGES: "Do not repeat the command to see the result: that would make the request a second time.",
 }
 
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str], context: Context) -> int:
     why = f"could not be written to standard output: {fault.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
     if context.run.job is not None:
-        error = error.with_hint(f"The job is stored. See: msgctl job show {context.run.job}")
+        error = error.with_hint(Hint("The job is stored. See: ", f"job show {context.run.job}"))
     if context.run.sent.count:
         error = OutcomeUnknownError(f"The request was sent, but its result {why}", _not_again(context))
     error_code = report(error, context)
@@ -105,7 +105,7 @@ def _print(result: Result, context: Context) -> int:
         is_job_after_work = result.layout in (Layout.JOB_POLLED, Layout.JOB_RUN)
         if is_job_after_work and not result.failures and not context.printer.shows_verdicts:
             for hint in result.hints:
-                context.note(f"→ {hint}")
+                context.note(Hint.joined("→", hint, separator=" "))
         if is_table and result.layout is Layout.CHECKS:  # the table shows the failures
             return result.failures[0].exit_code if result.failures else 0
     codes = [report(failure, context) for failure in result.failures]
@@ -128,11 +128,11 @@ def _not_again(context: Context) -> str | None:
     """Return the advice for a request or a job whose result could not be printed."""
     run = context.run
     if run.job is not None:
-        return f"See: msgctl job show {run.job}"
+        return Hint("See: ", f"job show {run.job}")
     if not run.sent.count:
         return None
     if run.operation is None and run.effect is Effect.SENDS:
-        return "See: msgctl job list"
+        return Hint("See: ", "job list")
     if run.operation is None:
         return "Run the command again: it creates no short URL twice."
     if run.is_once or run.is_replayed:
