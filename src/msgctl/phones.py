@@ -112,7 +112,8 @@ def _invalid(
     """Return the error for a text that is not a valid number, either in ``home`` or as an international ``number``."""
     digits, international = _written(text)
     is_national_form = may_be_national(text)
-    if (home or not is_national_form) and (mobile := _mobile_today(national if home else number)):
+    likely = national if home else number
+    if (home or not is_national_form) and (mobile := _mobile_today(likely)):
         return InvalidPhoneError(text, mobile, "")
     if MIN_DIGITS <= len(digits) <= MAX_SHORT_CODE:
         unchecked = _without_check(digits, unchecked, "To send to the short code")

@@ -62,10 +62,11 @@ _parsing = Lock()
 class Client:
     """Makes requests to one base URL with one credential, over a connection that is kept open; for one thread.
 
-    ``base_url`` has no slash at its end. ``timeout`` limits each attempt as a whole, in seconds. ``transport`` creates
-    the transports of the sandbox; without it, the network is used. ``added`` are the words of the profile. ``log`` gets
-    a line for each request and response at ``verbosity`` 1, and their headers and bodies, too, at 2. ``counter`` counts
-    the requests of the run that may have been sent. The key is redacted in all responses, errors and log lines.
+    ``base_url`` has no slash at its end. ``timeout`` limits a request with its retries, in seconds. ``transport``
+    creates the transports of the sandbox; without it, the network is used. ``added`` are the words of the profile.
+    ``log`` gets a line for each request and response at ``verbosity`` 1, and their headers and bodies, too, at 2.
+    ``counter`` counts the requests of the run that may have been sent. The key is redacted in all responses, errors and
+    log lines.
     """
 
     def __init__(
@@ -79,7 +80,6 @@ class Client:
         verbosity: int = 1,
         counter: SentCounter | None = None,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
         added: AddedWords = NO_WORDS,
     ) -> None:
         self._base_url = base_url
@@ -91,7 +91,6 @@ class Client:
         self._verbosity = verbosity
         self._counter = counter or SentCounter()
         self._sleep = sleep
-        self._clock = clock
         self._added = added
         self._new_transport = transport or partial(Transport, base_url)
         self._transport = self._new_transport()
@@ -178,16 +177,16 @@ class Client:
         if timeout is not None:
             return self._attempt(request, min(self._timeout, timeout), may_send)
         reads = request.operation.effect is Effect.READS
-        deadline, seconds = self._clock() + self._timeout, self._timeout
+        deadline, seconds = time.monotonic() + self._timeout, self._timeout
         for pause in PAUSES:
             try:
                 response = self._attempt(request, seconds, may_send)
             except (NotReachedError, TurnedAwayError) as error:
-                seconds = deadline - self._clock() - pause
+                seconds = deadline - time.monotonic() - pause
                 if seconds <= 0 or not error.retryable:
                     raise
             else:
-                seconds = deadline - self._clock() - pause
+                seconds = deadline - time.monotonic() - pause
                 is_lost = response.is_lost or response.status in RETRYABLE_STATUSES
                 if seconds <= 0 or not (reads and is_lost):
                     return response
@@ -203,7 +202,7 @@ class Client:
         self._log(f"> {name}")
         if self._verbosity > 1:
             self._log_request(outgoing)
-        started = self._clock()
+        started = time.monotonic()
         outcome = "not sent"
         try:
             response = exchange(self._transport, outgoing, seconds, request.max_response, self._large_body)
@@ -217,7 +216,7 @@ class Client:
             outcome = "interrupted"
             raise
         finally:
-            self._log(f"< {outcome} {name} {(self._clock() - started) * 1000:.0f} ms")
+            self._log(f"< {outcome} {name} {(time.monotonic() - started) * 1000:.0f} ms")
         if self._verbosity > 1:
             self._log_response(response)
         return response

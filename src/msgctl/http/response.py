@@ -161,7 +161,9 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
                 value = document[name]
                 beginning = beginning_of(value, MAX_BODY)
                 record[name] = value if len(beginning) < MAX_BODY else beginning
-    return ResponseDetails(http_status, record, text[:MAX_BODY], document if len(text) <= MAX_BODY else None)
+    if len(text) > MAX_BODY:
+        document = None
+    return ResponseDetails(http_status, record, text[:MAX_BODY], document)
 
 
 def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | None:

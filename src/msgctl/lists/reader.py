@@ -40,7 +40,8 @@ def opened(
             source = cast(io.BufferedReader, stdin) if file == "-" else stack.enter_context(Path(file).open("rb"))
             head = source.peek(PEEKED)
         except (OSError, ValueError) as error:
-            raise formats.unreadable(name if file == "-" else quote(file), error) from None
+            path = name if file == "-" else quote(file)
+            raise formats.unreadable(path, error) from None
         kinds.refuse(name, source, head)
         if head.startswith(formats.ZIP_MARK):
             from msgctl.lists import sheets, workbook

@@ -246,4 +246,5 @@ def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int
             f"{capitalized(what)} uses {{{shorten(name, 40)}}}, but the file has no such column. {in_words(columns)}",
             f"{use} {_LITERAL_BRACES}",
         )
-    return Placeholder(index, columns[index], fallback if bar else None)
+    default = fallback if bar else None
+    return Placeholder(index, columns[index], default)

@@ -158,8 +158,7 @@ def stated_in(content: Object) -> list[Any]:
 
 
 def doubt_of(contradiction: ContentField | None) -> Doubt | None:
-    """Return a contradiction as a doubt."""
     if contradiction is None:
         return None
-    value = contradiction.value
-    return Doubt(contradiction.name.text, "[]" if value == [] else as_text(value))
+    value = "[]" if contradiction.value == [] else as_text(contradiction.value)
+    return Doubt(contradiction.name.text, value)

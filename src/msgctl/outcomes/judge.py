@@ -384,8 +384,10 @@ def _joined(outcomes: Sequence[Outcome]) -> Outcome:
         return Outcome(first.phone, UNKNOWN)
     credits_of = {other.id: other.credits for other in reversed(outcomes)}
     charges = [charge for charge in credits_of.values() if charge is not None]
-    is_plausible = charges and sum(charges) < MAX_CREDITS * CREDIT
-    return first._replace(credits=sum(charges) if is_plausible else None)
+    total = sum(charges)
+    if not charges or total >= MAX_CREDITS * CREDIT:  # not known, or not plausible
+        return first._replace(credits=None)
+    return first._replace(credits=total)
 
 
 # --- reads

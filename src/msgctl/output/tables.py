@@ -357,7 +357,8 @@ def styled(value: Any, kind: str, viewer: Viewer) -> Text:
     if isinstance(value, Text):
         return value
     if isinstance(value, bool):
-        return Text("yes" if value else "no")
+        answer = "yes" if value else "no"
+        return Text(answer)
     if isinstance(value, list) and all(isinstance(element, str) for element in value):
         return Text(", ".join(map(cell, value)))
     text = cell(value) if _is_filled(value) else ""
@@ -366,7 +367,8 @@ def styled(value: Any, kind: str, viewer: Viewer) -> Text:
     if kind == "delivery":
         return delivery(text, viewer.words)
     if kind == "number":
-        return Text(number(text), "dim" if text == "0" else "")
+        style = "dim" if text == "0" else ""
+        return Text(number(text), style)
     if kind == "time":
         return Text(local_time(text, viewer.now))
     if kind == "ago":

@@ -377,7 +377,8 @@ def statistic(scope: Scope, values: Values) -> JsonObject:
     available = [name for name in clicks.CATEGORIES if url["premium"] or name not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
         raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL", parameter="category")
-    total, metrics = clicks.statistic(scope.db, url["number"], days, [category] if category else available)
+    categories = [category] if category else available
+    total, metrics = clicks.statistic(scope.db, url["number"], days, categories)
     return {"urlShort": url["url_short"], "urlLong": url["url_long"], "clicksNumber": total, "metrics": metrics}
 
 

@@ -161,7 +161,8 @@ def without_keys(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Return a received value for a message: in quotes, in ASCII, and shortened."""
-    return json.dumps(text if len(text) <= 40 else text[:40] + "...")
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    return json.dumps(shown)
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

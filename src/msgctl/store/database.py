@@ -188,7 +188,7 @@ class Database(ABC):
     def insert_all(self, statement: str, rows: Sequence[Row], *, ending: str = "") -> None:
         """Insert rows like `insert`, with `later`. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
         for text, values, number in _groups(statement, rows, ending):
-            self.later(text, values, expected=number if ending else None)
+            self.later(text, values, expected=number)
 
     def fill(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows of a file or of another store. Called after the first statement of a transaction."""
