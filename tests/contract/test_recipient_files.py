@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.jobs import accepting, numbers, of_phones, sends, sent, shown
 from support.sandbox import Sandbox
-from support.service import Service
+from support.service import Service, respond
 from support.tool import Tool
 
 
@@ -43,3 +43,15 @@ def test_url_bulk_and_url_clicks_do_not_change_the_cells_of_a_file(sandbox: Sand
     assert [row[name] for name in ["phone", *"abcde"]] == cells
     assert sandbox("sms", "bulk", str(links), "-m", "Hola {a}", "--yes").code == 0
     assert sandbox.document("url", "stats", "sale-2")["urlLong"] == "https://shop.example/2"
+
+
+def test_url_bulk_makes_no_request_for_each_row_with_a_key_that_the_service_refuses(
+    home: Path, tool: Tool, service: Service
+) -> None:
+    service.always(respond({"error": "unauthorized"}, 401))
+    people = of_phones(home, numbers(150))
+    done = tool("url", "bulk", people, "--to", "https://shop.example/", "--name", "sale-{line}", "--json")
+    assert done.code == 6
+    assert [row["link"] for row in done.document] == [None] * 150
+    assert len(service.received) < 110
+    assert "not requested, because the service would refuse each of them" in done.err

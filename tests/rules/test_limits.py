@@ -158,7 +158,7 @@ def test_five_failed_checks_in_a_row_end_the_polling(tool: Tool, service: Servic
     service.received.clear()
     service.always(respond({"error": "E1"}, 503))
     assert tool("job", "states", job).code == 4
-    assert 5 <= len(service.received) <= 100  # the threads are given 100 messages at a time
+    assert 5 <= len(service.received) < 110  # at most 100 messages wait for the threads
 
 
 def test_failed_checks_that_are_not_in_a_row_do_not_end_the_polling(tool: Tool, service: Service, home: Path) -> None:

@@ -16,7 +16,7 @@ from msgctl.cli.runs.single import dry_run, run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option, value_option
 from msgctl.cli.shell.tree import command, group
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, UsageError
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError, of_thread
 from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
 from msgctl.text import plural
@@ -29,6 +29,9 @@ SINCE, UNTIL = map(ops.URL_STATISTIC.field, ("since", "until"))
 USUAL_DAYS = 7
 CLICKS_DAYS = 90
 """The days that `url clicks` counts: a campaign is evaluated weeks later."""
+
+IN_FLIGHT = 8
+"""Maximum simultaneous requests of `url bulk` and `url clicks`."""
 
 app = group("Create short URLs and count their clicks.")
 
@@ -252,24 +255,45 @@ def _with_column(
     """
     context.usual_format = Format.CSV
     failures: list[MsgctlError] = []
-    rows = _filled(context.client, table, find, failures)
+    rows = _filled(context, table, find, failures)
     return OwnResult(rows, table.columns, failures=failures, save=save)
 
 
 def _filled(
-    client: "Client", table: Table, find: "Callable[[Client, Link], object]", failures: list[MsgctlError]
+    context: Context, table: Table, find: "Callable[[Client, Link], object]", failures: list[MsgctlError]
 ) -> Iterator[dict[str, object]]:
-    """Yield the rows with the new column. Add the error of each row without a value to ``failures``."""
-    from msgctl.cli.runs.links import in_order
+    """Yield the rows with the new column. Add the error of each row without a value to ``failures``.
 
-    results = in_order(client, [row.link for row in table.rows], find)
-    for row, result in zip(table.rows, results, strict=True):
+    After five refusals in a row that are not about a row, such as of the key, no further request begins.
+    """
+    from msgctl.cli.runs.pool import Pool
+    from msgctl.http.response import NOT_FOR_RECIPIENTS
+    from msgctl.jobs.ending import FAILURES_IN_A_ROW
+
+    refusals_in_a_row, number_left = 0, 0
+    is_stopped = False
+
+    def result_of(client: "Client", row: LinkedRow) -> object:
+        """Return the value of a row, or its error; None if no further request may begin."""
+        if is_stopped:
+            return None
+        try:
+            return find(client, row.link)
+        except Exception as error:  # noqa: BLE001 (one row must not end the others)
+            return of_thread(error)
+
+    for row, result in zip(table.rows, Pool(context, IN_FLIGHT).map(result_of, table.rows), strict=True):
         if isinstance(result, ConfigurationError):  # it affects every row
             raise result
+        is_refusal = isinstance(result, RefusedError) and result.http_status in NOT_FOR_RECIPIENTS
+        refusals_in_a_row = refusals_in_a_row + 1 if is_refusal else 0
+        is_stopped = is_stopped or refusals_in_a_row == FAILURES_IN_A_ROW
+        cell = result
         if isinstance(result, MsgctlError):
-            where = f"Line {row.line} ({values.quote(row.link.name)})"
-            what = f"{where}: {result.message}"
+            what, cell = f"Line {row.line} ({values.quote(row.link.name)}): {result.message}", None
             failures.append(ConditionError(what, result.hint, reason="rows_failed", details=result.details))
-            yield {**row.cells, table.new_column: None}
-        else:
-            yield {**row.cells, table.new_column: result}
+        number_left += result is None
+        yield {**row.cells, table.new_column: cell}
+    if number_left:
+        rows = f"{plural(number_left, 'row was', 'rows were')} not requested, because"
+        failures.append(ConditionError(f"{rows} the service would refuse each of them", reason="rows_failed"))

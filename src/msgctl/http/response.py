@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 MAX_BODY = 4000
 """Maximum characters of a response in an error."""
 
+NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
+"""Statuses of refusals that are about the account or the address, so they would be the same for any recipients."""
 SERVICE_ERROR = 520
 """The status of the service's own errors."""
 REQUEST_TIMEOUT = 408

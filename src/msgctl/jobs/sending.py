@@ -50,7 +50,7 @@ from msgctl.errors import (
 )
 from msgctl.http.client import Client
 from msgctl.http.request import build
-from msgctl.http.response import outcomes_after
+from msgctl.http.response import NOT_FOR_RECIPIENTS, outcomes_after
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, limits_of
 from msgctl.jobs.settings import Settings
@@ -79,8 +79,6 @@ MAX_LATE = 4
 """Maximum consecutive batches of which every intent expired before it was sent. After that, the store is too slow."""
 MAX_ATTEMPT = 3600.0
 """Maximum seconds of a request. The client's own limit, --timeout, is never longer."""
-NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
-"""Statuses of refusals that are about the account or the address, so they would be the same for any recipients."""
 
 
 class _Message(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from msgctl.cli.runs import running
-from msgctl.cli.runs.polling import TOGETHER, Goal, Poller, Tracked, poll
+from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
@@ -19,6 +19,8 @@ from msgctl.store.jobs import Job
 from msgctl.store.results import Sent
 from msgctl.text import plural, shorten, some_of
 
+TOGETHER = 100
+"""Maximum messages whose states are stored together."""
 READ_AHEAD = 10_000
 """Recipients that are read at a time, so that those with the same ID are checked together."""
 INTERVAL = 10.0

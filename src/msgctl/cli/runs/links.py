@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from string import ascii_letters, digits
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import quote
 
 import httpx
 
 from msgctl import operations, values
-from msgctl.errors import MsgctlError, RefusedError, UnreadableError, UsageError, of_thread
+from msgctl.errors import RefusedError, UnreadableError, UsageError
 from msgctl.http.client import Client
 from msgctl.http.request import Request, build
 from msgctl.jsontext import Number
@@ -25,10 +22,6 @@ from msgctl.outcomes.content import as_count
 from msgctl.outcomes.judge import is_whole_success
 from msgctl.text import shorten
 
-LinkValue = TypeVar("LinkValue")
-
-IN_FLIGHT = 8
-"""Maximum simultaneous requests of `url bulk` and `url clicks`."""
 NOT_FOUND = (400, 404, 520)
 """HTTP statuses of a look-up that mean that the link does not exist, unless the text is about a breakdown."""
 LINE = "line"
@@ -126,32 +119,6 @@ def statistics(link: Link, since: date, until: date) -> Request:
 def search(link: Link, today: date) -> Request:
     """Return the request that looks up a link. It begins yesterday, as the service may be in another time zone."""
     return statistics(link, today - timedelta(days=1), today)
-
-
-def in_order(
-    client: Client, links: Sequence[Link], find: Callable[[Client, Link], LinkValue]
-) -> Iterator[LinkValue | MsgctlError]:
-    """Yield the value that ``find`` returns for each link, or its error. Eight requests at a time are in flight."""
-    thread = threading.local()
-    clients: list[Client] = []
-
-    def connect() -> None:
-        thread.client = client.sibling()
-        clients.append(thread.client)
-
-    def value_of(link: Link) -> LinkValue | MsgctlError:
-        try:
-            return find(thread.client, link)
-        except Exception as error:  # noqa: BLE001 (one link must not end the others)
-            return of_thread(error)
-
-    pool = ThreadPoolExecutor(IN_FLIGHT, initializer=connect)
-    try:
-        yield from pool.map(value_of, links)
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-    for used in clients:
-        used.close()
 
 
 def _existing(client: Client, link: Link, today: date) -> str | None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import islice
-from queue import Empty, SimpleQueue
+from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations
+from msgctl.cli.runs.pool import Pool
 from msgctl.cli.shell.context import Context
 from msgctl.errors import Interrupted, MsgctlError, of_thread
 from msgctl.http.request import Request, build
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 
 LAST_CHECK = 1.0
 """Seconds that the last check may take after the deadline."""
-TOGETHER = 100
-"""Maximum messages checked together; their states are then stored together."""
 
 
 class Goal(NamedTuple):
@@ -137,13 +134,12 @@ class Poller:
         limiter: RateLimiter | None = None,
         threads: int = 0,
     ) -> None:
-        self._context = context
+        self._pool = Pool(context, threads)
+        self._keeps_responses = not threads
+        self._monotonic = context.monotonic
         self._added = added
         self._end = None if deadline is None else deadline + LAST_CHECK
         self._limiter = limiter
-        self._threads = threads
-        self._clients: SimpleQueue[Client] = SimpleQueue()
-        self._clients.put(context.client)  # before the threads, because it fails without a credential
         self._lock = Lock()
         self.is_stopped = False
         """Whether the run stopped before all messages were checked."""
@@ -151,27 +147,14 @@ class Poller:
     def run(self, messages: Iterable[Tracked]) -> Iterator[Tracked]:
         """Check each message once, and yield it."""
         self.is_stopped = False
-        waiting = iter(messages)
-        if not self._threads:
-            while not self.is_stopped and (message := next(waiting, None)):
-                if self._check(message):
-                    yield message
-            return
-        from concurrent.futures import ThreadPoolExecutor  # only jobs need it
+        checked = self._pool.map(self._check, takewhile(lambda _: not self.is_stopped, messages))
+        yield from filter(None, checked)
 
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="poller") as pool:
-            try:
-                while not self.is_stopped and (together := [*islice(waiting, TOGETHER)]):
-                    yield from filter(None, pool.map(self._check, together))
-            except BaseException:
-                self.is_stopped = True  # the pool waits for its threads
-                raise
-
-    def _check(self, message: Tracked) -> Tracked | None:
+    def _check(self, client: Client, message: Tracked) -> Tracked | None:
         """Check a message; return None if the poller is stopped."""
         timeout, delay = None, 0.0
         with self._lock:
-            now = self._context.monotonic()
+            now = self._monotonic()
             if self._limiter:
                 delay = self._limiter.delay(now)
             if self._end is not None:
@@ -183,19 +166,13 @@ class Poller:
                 self._limiter.sent(1, now)
         time.sleep(delay)
         try:
-            client = self._clients.get_nowait()
-        except Empty:
-            client = self._context.stack.enter_context(closing(self._context.client.sibling()))
-        try:
             message.receive(client.send(message.request, timeout=timeout), self._added)
-            if self._threads:
+            if not self._keeps_responses:
                 message.response = None  # so that memory is bounded while many messages wait for the caller
         except Interrupted:
             raise
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
             message.error = of_thread(error)
-        finally:
-            self._clients.put(client)
         return message
 
 

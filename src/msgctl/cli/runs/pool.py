@@ -1,0 +1,59 @@
+"""Requests about many items, several at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
+
+from msgctl.cli.shell.context import Context
+
+if TYPE_CHECKING:
+    from msgctl.http.client import Client
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+READ_AHEAD = 100
+"""Maximum items whose values wait for the caller."""
+
+
+class Pool:
+    """Threads, each with its own client; without ``threads``, items are worked on one after the other."""
+
+    def __init__(self, context: Context, threads: int) -> None:
+        self._context = context
+        self._threads = threads
+        self._clients: SimpleQueue[Client] = SimpleQueue()
+        self._clients.put(context.client)  # before the threads, because it fails without a credential
+
+    def map(self, work: Callable[[Client, Item], Value], items: Iterable[Item]) -> Iterator[Value]:
+        """Yield the value that ``work`` returns for each item, in order."""
+
+        def work_on(item: Item) -> Value:
+            try:
+                client = self._clients.get_nowait()
+            except Empty:
+                client = self._context.stack.enter_context(closing(self._context.client.sibling()))
+            try:
+                return work(client, item)
+            finally:
+                self._clients.put(client)
+
+        if not self._threads:
+            yield from map(work_on, items)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        waiting = iter(items)
+        pool = ThreadPoolExecutor(self._threads)
+        try:
+            futures = deque(pool.submit(work_on, item) for item in islice(waiting, READ_AHEAD))
+            while futures:
+                yield futures.popleft().result()
+                futures.extend(pool.submit(work_on, item) for item in islice(waiting, 1))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
