@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgctl import operations
-from msgctl.cli.options.send import SendOptions, WaitOptions
 from msgctl.cli.shell.context import Context
 from msgctl.errors import STORE_ERRORS, MsgctlError, OutcomeUnknownError, RefusedError, StoreNotReachedError
 from msgctl.http.request import Request
@@ -28,9 +27,9 @@ from msgctl.values import quote
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from msgctl.cli.options.send import SendOptions, WaitOptions
     from msgctl.store.sends import Key, Send, Single, StoredResult
 
-NO_WAIT = WaitOptions()
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
 RESEND = "If it was not sent, send it with --resend-unknown."
@@ -40,13 +39,14 @@ MIN_CODE = 4
 """Minimum characters of a code. A shorter text is a status, such as 1."""
 
 
-def send_message(context: Context, request: Request, options: SendOptions, wait: WaitOptions = NO_WAIT) -> Result:
+def send_message(context: Context, request: Request, options: SendOptions, wait: WaitOptions | None = None) -> Result:
     """Make a request to people, at most once per key; with --wait, also track its messages.
 
     Raises UsageError for numbers that have opted out.
     """
     options.check()
-    wait.check()
+    if wait is not None:
+        wait.check()
     request = request._replace(contacts=request.contacts or request.phones)
     key = None
     if options.once is not None:
@@ -54,7 +54,7 @@ def send_message(context: Context, request: Request, options: SendOptions, wait:
         context.run.is_once = not options.resend_unknown
     channel = None if options.ignore_optout else request.operation.channel
     result = run(context, request, key=key, channel=channel)
-    if isinstance(result, OwnResult) or not wait.wait:
+    if isinstance(result, OwnResult) or wait is None or not wait.wait:
         return result
     from msgctl.cli.runs.tracking import track_sent
 
