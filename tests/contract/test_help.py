@@ -123,7 +123,7 @@ def test_help_shows_pages_of_the_manual(tool: Tool) -> None:
     pages = {name: tool("help", name).out for name in ("config", "exit-codes", "guarantees", "recipes", "security")}
     text = pages["exit-codes"]
     assert max(map(len, text.splitlines())) <= 80
-    assert "\n5, outcome_unknown\n    The request was sent, but no conclusive response" in text
+    assert "\n5, outcome_unknown\n    msgctl sent the request, but no conclusive response" in text
     assert "\n\nREASONS\n\nThe reason of an error" in text
     assert "\nA job sends only in its window.\n    Condition: The clock is right" in pages["guarantees"]
     assert re.search("^- .+\n  [^- ].+\n- ", pages["recipes"], re.MULTILINE)
