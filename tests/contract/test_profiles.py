@@ -68,14 +68,20 @@ def test_the_error_mentions_an_invalid_variable(
 
 
 @pytest.mark.parametrize(
-    ("setting", "mode"),
-    [("key = 'k'", 0o644), ("key_command = 'pass'", 0o620), ("store = 'postgresql://a:b@c/d'", 0o601)],
+    ("setting", "mode", "access"),
+    [
+        ("key = 'k'", 0o644, "readable"),
+        ("key = 'k'", 0o602, "writable"),
+        ("key_command = 'pass'", 0o620, "writable"),
+        ("store = 'postgresql://a:b@c/d'", 0o601, "readable"),
+    ],
 )
 def test_a_file_with_a_secret_is_refused_if_other_users_have_any_permission(
-    tool: Tool, setting: str, mode: int
+    tool: Tool, setting: str, mode: int, access: str
 ) -> None:
     path = write_config(table("main", setting, key=None), mode=mode)
     error = tool("profile", "list", "--json").error
+    assert f"contains a secret and is {access} by other users (mode {mode:04o})" in error["message"]
     assert (error["exit_code"], error["reason"], error["hint"]) == (3, "unsafe_file", f"chmod 600 {files.typed(path)}")
     path.chmod(0o600)
     assert tool("profile", "list").code == 0
