@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 import pytest
@@ -12,6 +13,7 @@ from msgctl.store import history, jobs, owners, people, recipients, removal, res
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, phone, published, sent
+from support import PATIENCE
 from support.tool import Clock
 
 
@@ -218,3 +220,13 @@ def test_settings_of_a_removed_job_are_not_stored_again(store: Store) -> None:
             change(store, job.number, settings='{"file": "people.csv"}')
         assert error.value.reason == "job_removed"
     assert store.db.value("SELECT settings FROM job") == "{}"
+
+
+def test_a_job_is_not_removed_while_another_process_changes_it(store: Store, opened: Callable[[], Store]) -> None:
+    job, other = published(store, [ANA]), opened()
+    sent(store, job.number)
+    with ThreadPoolExecutor(1) as pool:
+        with owners._changing(store, job.number):
+            removing = pool.submit(removal.remove, other, [job.number])
+            assert wait([removing], 0.2).not_done
+        assert removing.result(PATIENCE) == 1
