@@ -1,0 +1,54 @@
+"""Numbers, times and shares in tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from msgctl.output.tables import day_and_time, local_time, number, percentage, time_ago
+
+BOGOTA = timezone(timedelta(hours=-5), "Bogotá")
+NOW = datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("stamp", "shown", "age"),
+    [
+        ("2026-09-21T14:13:20Z", "09:13:20", "now"),
+        ("2026-09-21T14:13:19Z", "09:13:19", "1 s ago"),
+        ("2026-09-21T14:12:21Z", "09:12:21", "59 s ago"),
+        ("2026-09-21T14:12:20Z", "09:12:20", "1 min ago"),
+        ("2026-09-21T13:13:21Z", "08:13:21", "59 min ago"),
+        ("2026-09-21T13:13:20Z", "08:13:20", "1 h ago"),
+        ("2026-09-21T05:00:00Z", "00:00:00", "9 h ago"),
+        ("2026-09-21T04:59:59Z", "20 Sep 23:59", "9 h ago"),
+        ("2026-09-19T14:13:20+00:00", "19 Sep 09:13", "2 d ago"),
+        ("2026-01-01T05:00:00Z", "1 Jan 00:00", "263 d ago"),
+        ("2026-01-01T04:59:59Z", "2025-12-31", "263 d ago"),
+        ("2026-09-21T14:13:21Z", "09:13:21", ""),
+        ("2026-09-21T14:13:20", "2026-09-21T14:13:20", ""),
+        ("yesterday", "yesterday", ""),
+    ],
+)
+def test_a_time_is_shown_in_the_time_zone_of_the_reader(stamp: str, shown: str, age: str) -> None:
+    now = NOW.astimezone(BOGOTA)
+    assert (local_time(stamp, now), time_ago(stamp, now)) == (shown, age)
+
+
+def test_a_time_of_a_job_has_its_day_and_its_zone() -> None:
+    now = NOW.astimezone(BOGOTA)
+    assert day_and_time(NOW.timestamp(), now) == "Mon 21 Sep 09:13 Bogotá"
+    assert day_and_time(datetime(2027, 1, 1, 4, 59, tzinfo=UTC).timestamp(), now) == "Thu 31 Dec 23:59 Bogotá"
+    assert day_and_time(datetime(2027, 1, 1, 5, tzinfo=UTC).timestamp(), now) == "Fri 1 Jan 2027 00:00 Bogotá"
+
+
+def test_a_share_is_0_only_for_none_and_100_only_for_all() -> None:
+    shares = [percentage(part, 1000) for part in (0, 1, 9, 10, 15, 16, 994, 996, 999, 1000)]
+    assert shares == ["0%", "<1%", "<1%", "1%", "2%", "2%", "99%", "99%", "99%", "100%"]
+
+
+def test_only_a_whole_number_has_separators() -> None:
+    texts = {"1000": "1,000", "0": "0", "999999999999999": "999,999,999,999,999", "1000000000000000": "1000000000000000",
+             "-1000": "-1000", "1000.5": "1000.5", "٣٣٣٣": "٣٣٣٣", "": ""}  # fmt: skip
+    assert {text: number(text) for text in texts} == texts
