@@ -311,10 +311,6 @@ class ServiceError(MsgctlError):
 
     kind = "service"
 
-    @property
-    def retryable(self) -> bool:  # type: ignore[override]
-        return self.http_status in RETRYABLE_STATUSES
-
 
 class RefusedError(ServiceError):
     """The service refused the request: it was certainly not carried out."""
