@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from msgctl.cli.runs import running
-from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
+from msgctl.cli.runs.polling import LAST_CHECK, Goal, Tracked, poll
+from msgctl.cli.runs.pool import Pool
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
@@ -18,6 +22,9 @@ from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.results import Sent
 from msgctl.text import plural, shorten, some_of
+
+if TYPE_CHECKING:
+    from msgctl.http.client import Client
 
 TOGETHER = 100
 """Maximum messages whose states are stored together."""
@@ -78,12 +85,17 @@ class JobStates:
     """
 
     def __init__(self, context: Context, job: Job, goal: Goal, deadline: float | None) -> None:
+        settings = Settings.shown(job.settings)
         self._store = context.store
+        self._monotonic = context.monotonic
         self._job = job
         self._goal = goal
-        settings = Settings.shown(job.settings)
-        limiter = RateLimiter(settings.rate)
-        self._poller = Poller(context, goal.added, deadline, limiter=limiter, threads=settings.concurrency)
+        self._end = None if deadline is None else deadline + LAST_CHECK
+        self._pool = Pool(context, settings.concurrency)
+        self._limiter = RateLimiter(settings.rate)
+        self._lock = Lock()
+        self._is_stopped = False
+        """Whether the last `check` stopped before all messages were checked."""
         self.checked = 0
         self.failed = 0
         self._first_error: MsgctlError | None = None
@@ -97,7 +109,7 @@ class JobStates:
 
     def is_over(self) -> bool:
         """Return whether more checks are useless: all messages have final states, or the service refuses to check."""
-        is_refused = self._poller.is_stopped and not (self._first_error and self._first_error.retryable)
+        is_refused = self._is_stopped and not (self._first_error and self._first_error.retryable)
         return is_refused or not self.unfinished()
 
     def check(self) -> Iterator[list[tuple[str, str]]]:
@@ -106,11 +118,30 @@ class JobStates:
         Raises the errors of the store.
         """
         self.checked, self.failed, self._first_error = 0, 0, None
-        checked = self._counted(self._poller.run(self._messages()))
+        self._is_stopped = False
+        messages = takewhile(lambda _: not self._is_stopped, self._messages())
+        checked = self._counted(filter(None, self._pool.map(self._check, messages)))
         while together := [*islice(checked, TOGETHER)]:
             changes = [(message.id, phone, state) for message in together for phone, state in message.changes().items()]
             results.store_states(self._store, self._job.account, changes)
             yield [(phone or id_, state) for id_, phone, state in changes]
+
+    def _check(self, client: Client, message: Tracked) -> Tracked | None:
+        """Check a message in a thread, no faster than the rate of the job; return None if the check has stopped."""
+        timeout = None
+        with self._lock:
+            now = self._monotonic()
+            delay = self._limiter.delay(now)
+            if self._end is not None:
+                timeout = self._end - now - delay
+                self._is_stopped = self._is_stopped or timeout <= 0
+            if self._is_stopped:
+                return None
+            self._limiter.sent(1, now)
+        time.sleep(delay)
+        message.check(client, timeout, self._goal.added)
+        message.response = None  # so that memory is bounded while many messages wait for the caller
+        return message
 
     def _messages(self) -> Iterator[Tracked]:
         """Yield the messages that need a check, in the order of their first lines.
@@ -140,7 +171,7 @@ class JobStates:
                 self.failed += len(message.phones)
                 self._first_error = self._first_error or message.error
             if failures_in_a_row == FAILURES_IN_A_ROW:
-                self._poller.is_stopped = True
+                self._is_stopped = True
             yield message
 
     def error(self, hint: str, *, follow: bool) -> MsgctlError | None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import takewhile
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations
-from msgctl.cli.runs.pool import Pool
 from msgctl.cli.shell.context import Context
 from msgctl.errors import Interrupted, MsgctlError, of_thread
 from msgctl.http.request import Request, build
@@ -24,10 +20,9 @@ from msgctl.text import shorten
 
 if TYPE_CHECKING:
     from msgctl.http.client import Client
-    from msgctl.jobs.limits import RateLimiter
 
 LAST_CHECK = 1.0
-"""Seconds that the last check may take after the deadline."""
+"""Seconds that the last check may take after the end of a wait."""
 
 
 class Goal(NamedTuple):
@@ -81,6 +76,15 @@ class Tracked:
         """The states in words; empty before the first response."""
         return ", ".join(dict.fromkeys(state or "missing" for _, state in self.states))
 
+    def check(self, client: Client, timeout: float | None, added: AddedWords) -> None:
+        """Read the states of the message. If that fails, ``error`` has the reason."""
+        try:
+            self.receive(client.send(self.request, timeout=timeout), added)
+        except Interrupted:
+            raise
+        except Exception as error:  # noqa: BLE001 (one message must not end the others)
+            self.error = of_thread(error)
+
     def receive(self, response: Response, added: AddedWords) -> None:
         self.response, self.error = response, None
         messages = response.document.get("data", ())
@@ -117,63 +121,6 @@ class Tracked:
             phones = phones or phones_of(id_)  # a query for each message of a send would take long
             states = delivery.states(of_id, phones, added)
             yield from ((id_, phone, state) for phone, state in zip(phones, states, strict=True) if state)
-
-
-class Poller:
-    """Checks messages, one after the other or in ``threads``, no faster than ``limiter`` allows, until a deadline.
-
-    Every request has ended when `LAST_CHECK` has passed since the ``deadline``, a monotonic time.
-    """
-
-    def __init__(
-        self,
-        context: Context,
-        added: AddedWords,
-        deadline: float | None = None,
-        *,
-        limiter: RateLimiter | None = None,
-        threads: int = 0,
-    ) -> None:
-        self._pool = Pool(context, threads)
-        self._keeps_responses = not threads
-        self._monotonic = context.monotonic
-        self._added = added
-        self._end = None if deadline is None else deadline + LAST_CHECK
-        self._limiter = limiter
-        self._lock = Lock()
-        self.is_stopped = False
-        """Whether the run stopped before all messages were checked."""
-
-    def run(self, messages: Iterable[Tracked]) -> Iterator[Tracked]:
-        """Check each message once, and yield it."""
-        self.is_stopped = False
-        checked = self._pool.map(self._check, takewhile(lambda _: not self.is_stopped, messages))
-        yield from filter(None, checked)
-
-    def _check(self, client: Client, message: Tracked) -> Tracked | None:
-        """Check a message; return None if the poller is stopped."""
-        timeout, delay = None, 0.0
-        with self._lock:
-            now = self._monotonic()
-            if self._limiter:
-                delay = self._limiter.delay(now)
-            if self._end is not None:
-                timeout = self._end - now - delay
-                self.is_stopped = self.is_stopped or timeout <= 0
-            if self.is_stopped:
-                return None
-            if self._limiter:
-                self._limiter.sent(1, now)
-        time.sleep(delay)
-        try:
-            message.receive(client.send(message.request, timeout=timeout), self._added)
-            if not self._keeps_responses:
-                message.response = None  # so that memory is bounded while many messages wait for the caller
-        except Interrupted:
-            raise
-        except Exception as error:  # noqa: BLE001 (one message must not end the others)
-            message.error = of_thread(error)
-        return message
 
 
 def poll(context: Context, check: Callable[[], bool], max_wait: float, interval: float, goal: str = "") -> None:

@@ -22,7 +22,7 @@ READ_AHEAD = 100
 
 
 class Pool:
-    """Threads, each with its own client; without ``threads``, items are worked on one after the other."""
+    """Threads, each with its own client, which is kept from one `map` to the next."""
 
     def __init__(self, context: Context, threads: int) -> None:
         self._context = context
@@ -43,9 +43,6 @@ class Pool:
             finally:
                 self._clients.put(client)
 
-        if not self._threads:
-            yield from map(work_on, items)
-            return
         from concurrent.futures import ThreadPoolExecutor
 
         waiting = iter(items)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from msgctl.cli.runs.polling import Goal, Poller, Tracked, poll
+from msgctl.cli.runs.polling import LAST_CHECK, Goal, Tracked, poll
 from msgctl.cli.shell.context import Context
 from msgctl.errors import (
     STORE_ERRORS,
@@ -52,23 +52,30 @@ class Tracker:
         """Poll the messages until the end of the wait, and store their states."""
         if not self.messages:
             return
-        poller = Poller(self._context, self.goal.added, self._context.monotonic() + self.max_wait)
+        self._context.client  # noqa: B018 (before the note of `poll`, because it fails without a credential)
+        end = self._context.monotonic() + self.max_wait + LAST_CHECK
         try:
-            poll(self._context, partial(self._check, poller), self.max_wait, INTERVAL)
+            poll(self._context, partial(self._check, end), self.max_wait, INTERVAL)
         finally:
             store_states(self._context, self.messages)
 
-    def _check(self, poller: Poller) -> bool:
+    def _check(self, end: float) -> bool:
         """Check each message that has not reached the goal, and show changes. Return whether any needs more time."""
-        waiting = [message for message in self.messages if not self.is_done(message)]
-        noted = {message.id: message.error.message for message in waiting if message.error}
-        for message in poller.run(waiting):
+        for message in self.messages:
+            timeout = end - self._context.monotonic()
+            if timeout <= 0:
+                break
+            if self.is_done(message):
+                continue
+            earlier = message.error
+            message.check(self._context.client, timeout, self.goal.added)
             if isinstance(message.error, NOT_OF_ONE_MESSAGE):
                 raise message.error
             if self._context.shows_notes and (changes := message.changes()):
                 self._context.printer.print_states((phone or message.id, state) for phone, state in changes.items())
-            if message.error and message.error.retryable and message.error.message != noted.get(message.id):
-                self._context.note(f"{message.label}: {message.error.message}; trying again")
+            error = message.error
+            if error and error.retryable and not (earlier and earlier.message == error.message):
+                self._context.note(f"{message.label}: {error.message}; trying again")
         return not all(map(self.is_done, self.messages))
 
     def is_done(self, message: Tracked) -> bool:
