@@ -31,7 +31,7 @@ from msgctl.errors import (
     without_frames,
 )
 from msgctl.http import SentCounter
-from msgctl.http.redaction import redact_body, redact_request
+from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, by_name
 from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import (
@@ -46,7 +46,7 @@ from msgctl.http.transport import (
 from msgctl.operations import Effect
 from msgctl.outcomes.outcome import REFUSED
 from msgctl.outcomes.words import NO_WORDS, AddedWords
-from msgctl.text import clean
+from msgctl.text import clean, without_parameters
 
 MAX_URL = 65_000
 """The longest URL that is sent, in bytes; few servers accept longer ones."""
@@ -261,7 +261,7 @@ class Client:
         if query := request.url.query.decode():
             head += f"\n?{query}"
         for part in (head, request.content.decode()):
-            self._log_part(">", redact_request(part, self._credential.key))
+            self._log_part(">", redact(without_parameters(part, "client|key"), self._credential.key))
 
     def _log_response(self, response: RawResponse) -> None:
         self._log_part("<", _head(response.headers))

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from msgctl.config.profiles import MIN_KEY
-from msgctl.text import MASK, without_parameters
+from msgctl.text import MASK
 
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
 """Pattern before a key of digits, since the same digits in a longer number, such as a phone, are not the key."""
@@ -29,11 +29,6 @@ def redact(text: str, key: str, *, is_cut: bool = False) -> str:
     if is_cut:
         return redacted[: -_longest(key)]
     return redacted
-
-
-def redact_request(text: str, key: str) -> str:
-    """Return the headers, query or body of a request without the credentials."""
-    return redact(without_parameters(text, "client|key"), key)
 
 
 def redact_body(body: bytes, key: str, *, is_cut: bool = False) -> bytes:

@@ -13,13 +13,13 @@ from rich.text import Text
 from msgctl.output.fields import cell
 from msgctl.output.tables import (
     SIGNS,
+    STYLES,
     Column,
     FieldList,
     Flow,
     Viewer,
     day_and_time,
     delivery,
-    kind_of,
     listing,
     local_time,
     percentage,
@@ -167,7 +167,7 @@ def bar(summary: Summary, width: int) -> Text:
     if not outcomes["pending"] and sizes:
         longest = max(sizes, key=lambda name: sizes[name])
         sizes[longest] += width - sum(sizes.values())
-    line = Text.assemble(*(("━" * size, kind_of(name) or "") for name, size in sizes.items()))
+    line = Text.assemble(*(("━" * size, STYLES.get(name, "")) for name, size in sizes.items()))
     return line.append("─" * max(width - sum(sizes.values()), 0), "dim")
 
 

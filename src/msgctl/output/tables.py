@@ -41,26 +41,22 @@ THEME = Theme(
 )
 
 SIGNS = {"ok": "✓", "bad": "✗", "warn": "!", "busy": "○", "off": "–"}
-"""One sign for each kind of state, so that states are distinct without colour."""
+"""One sign for each style, so that states are distinct without colour."""
 
-_KINDS = {
+STYLES = {
     **dict.fromkeys(("accepted", "done", "ok"), "ok"),
     **dict.fromkeys(("refused", "invalid", "failed"), "bad"),
     **dict.fromkeys(("unknown", "paused", "warning"), "warn"),
     **dict.fromkeys(("running", "scheduled"), "busy"),
     **dict.fromkeys(("skipped", "pending", "cancelled", "duplicate", "blocked", "excluded"), "off"),
 }
+"""The style of an outcome, of a job's state, and of the result of a check."""
 _DELIVERIES = {
     Delivery.DELIVERED: "ok",
     Delivery.ON_ITS_WAY: "busy",
     Delivery.NOT_ANSWERED: "bad",
     Delivery.FAILED: "bad",
 }
-
-
-def kind_of(state: str) -> str | None:
-    """Return the kind of an outcome, a job's state or the result of a check; None for any other text."""
-    return _KINDS.get(state)
 
 
 def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console:
@@ -84,34 +80,34 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
 
 def state_text(word: str, number: int | None = None) -> Text:
     """Return a state of msgctl as a sign, a count and the word: ``✗ 4 refused``."""
-    return _counted(kind_of(word), word, number)
+    return _counted(STYLES.get(word), word, number)
 
 
 def delivery(word: str, words: AddedWords, number: int | None = None) -> Text:
     """Return a delivery state as a sign, a count and the service's own word: ``✗ 4 rejected``."""
-    kind = _DELIVERIES[classify(word, words)] if word else None
-    return _counted(kind, word, number)
+    style = _DELIVERIES[classify(word, words)] if word else None
+    return _counted(style, word, number)
 
 
-def _counted(kind: str | None, word: str, number: int | None) -> Text:
+def _counted(style: str | None, word: str, number: int | None) -> Text:
     text = clean(word) if number is None else f"{number:,} {clean(word)}"
-    return Text(text) if kind is None else Text(f"{SIGNS[kind]} {text}", kind)
+    return Text(text) if style is None else Text(f"{SIGNS[style]} {text}", style)
 
 
-def verdict(kind: str, *parts: str, aside: str = "") -> Table:
+def verdict(style: str, *parts: str, aside: str = "") -> Table:
     """Return one line with the result and its counts."""
     content = [Text.assemble((" · ", "dim")).join(Text(clean(part)) for part in parts)]  # only the separator is dim
     if aside:
         content.append(Text(aside, "dim"))
-    return signed(kind, Flow(content))
+    return signed(style, Flow(content))
 
 
-def signed(kind: str, content: RenderableType) -> Table:
+def signed(style: str, content: RenderableType) -> Table:
     """Return content beside a sign."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(SIGNS[kind], kind), content)
+    grid.add_row(Text(SIGNS[style], style), content)
     return grid
 
 

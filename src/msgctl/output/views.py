@@ -21,12 +21,12 @@ from msgctl.output import fields, job_views
 from msgctl.output.fields import cell
 from msgctl.output.result import Document, Layout, OwnResult, ServiceResult
 from msgctl.output.tables import (
+    STYLES,
     Column,
     FieldList,
     Flow,
     Viewer,
     bars,
-    kind_of,
     kind_of_field,
     listing,
     number,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 class View(NamedTuple):
     """A view on a terminal: the parts of the result, the verdict above them, and the hints below.
 
-    A verdict is the kind of its sign and the parts of its text.
+    A verdict is the style of its sign and the parts of its text.
     """
 
     parts: Iterable[RenderableType]
@@ -209,10 +209,10 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
         return ("ok", f"Code sent to {to}", *_validity(response.document, now), *_charged(rows))
     outcomes = [recipient.outcome for recipient in result.outcomes]
     noun = "call" if operation.channel == "call" else "message"
-    kind, sent, accepted = "ok", plural(len(outcomes), noun), outcomes.count(ACCEPTED)
+    style, sent, accepted = "ok", plural(len(outcomes), noun), outcomes.count(ACCEPTED)
     if accepted < len(outcomes):
-        kind, sent = "warn", f"{accepted:,} of {sent}"
-    return (kind, f"{sent} accepted", *_charged(rows))
+        style, sent = "warn", f"{accepted:,} of {sent}"
+    return (style, f"{sent} accepted", *_charged(rows))
 
 
 def _hints(result: ServiceResult) -> list[str]:
@@ -320,17 +320,17 @@ def _checks(documents: Iterable[Document]) -> Iterator[RenderableType]:
     skipped: dict[str, list[str]] = {}
     counts = {"bad": 0, "warn": 0, "ok": 0}
     for document in documents:
-        kind = kind_of(document["status"]) or "ok"
+        style = STYLES.get(document["status"], "ok")
         name, finding = cell(document["check"]), cell(document["found"])
-        if kind == "off":
+        if style == "off":
             skipped.setdefault(finding, []).append(name)
             continue
-        counts[kind] += 1
-        yield signed(kind, FieldList([(f"{name:11}", Text(finding))]))
+        counts[style] += 1
+        yield signed(style, FieldList([(f"{name:11}", Text(finding))]))
         for fix in (document["fix"] or "").splitlines():
             # Lines are broken after a sentence or a colon, so that a command stays on one line.
             sentences = [*map(Text, re.split(r"(?<=[.:]) ", cell(fix)))]
-            sentences[0] = Text.assemble(("→ ", kind), sentences[0])
+            sentences[0] = Text.assemble(("→ ", style), sentences[0])
             yield Padding(Flow(sentences, " "), (0, 0, 0, 16))
     for reason, names in skipped.items():
         yield signed("off", Text(f"{', '.join(names)}: {reason}", "dim"))
