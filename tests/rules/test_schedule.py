@@ -137,11 +137,30 @@ def test_a_window_is_in_the_time_zone_of_the_job_and_a_job_without_a_window_may_
 
 
 @pytest.mark.parametrize(
-    ("period", "zone", "begin"),
-    [("day", BOGOTA, "2026-11-21T05:00"), ("week", BOGOTA, "2026-11-16T05:00"), ("day", KOLKATA, "2026-11-20T18:30")],
+    ("now", "period", "zone", "begin"),
+    [
+        ("2026-11-21T12:00", "day", BOGOTA, "2026-11-21T05:00"),
+        ("2026-11-21T12:00", "week", BOGOTA, "2026-11-16T05:00"),
+        ("2026-11-21T12:00", "day", KOLKATA, "2026-11-20T18:30"),
+        # Sunday, 2027-11-07, has 25 hours in New York.
+        ("2027-11-08T04:59", "day", NEW_YORK, "2027-11-07T04:00"),
+        ("2027-11-08T04:59", "week", NEW_YORK, "2027-11-01T04:00"),
+        ("2027-11-08T05:00", "week", NEW_YORK, "2027-11-08T05:00"),
+    ],
 )
-def test_a_day_and_a_week_begin_at_midnight(period: str, zone: str, begin: str) -> None:
-    assert Frequency(1, period).since(NOW.timestamp(), zone) == utc(begin).timestamp()
+def test_a_day_and_a_week_begin_at_midnight(now: str, period: str, zone: str, begin: str) -> None:
+    assert Frequency(1, period).since(utc(now).timestamp(), zone) == utc(begin).timestamp()
+
+
+def test_the_open_hours_of_several_days_are_counted_without_nights_and_by_changed_clocks() -> None:
+    week, always = Window.parse("08:00-19:00", "mon-fri"), Window.parse("00:00-24:00")
+    friday, monday = utc("2026-11-20T23:00"), utc("2026-11-23T14:30")  # 18:00 and 9:30 in Bogota
+    assert week.open_seconds(friday, monday, ZoneInfo(BOGOTA)) == 3600 + 5400
+    for begin, hours in (("2027-11-07T04:00", 25), ("2027-03-14T05:00", 23)):
+        day = utc(begin)
+        assert always.open_seconds(day, day + timedelta(hours=hours), ZoneInfo(NEW_YORK)) == hours * 3600
+        morning = Window.parse("00:00-08:00").open_seconds(day, day + timedelta(hours=hours), ZoneInfo(NEW_YORK))
+        assert morning == (hours - 16) * 3600
 
 
 # --- --at
