@@ -45,8 +45,24 @@ def test_the_first_line_of_a_key_command_is_the_key(tool: Tool, server: Service,
         assert credentials(server) == ("1", KEY)
 
 
+def test_a_key_keeps_its_spaces_whatever_else_the_command_prints(tool: Tool, server: Service, home: Path) -> None:
+    (home / "key").write_bytes(f" {KEY} \n".encode().ljust(64 * 1024, b"x"))
+    with_command(server, f"cat {home}/key")
+    assert tool("balance", "-p", "main").code == 0
+    assert credentials(server) == ("1", f" {KEY} ")
+
+
 def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service) -> None:
-    for command in ("echo hidden-word; exit 7", "true", "echo; echo hidden-word", "printf 'hidden-word\\377\\n'"):
+    for command in (
+        "echo hidden-word; exit 7",
+        "echo hidden-word; kill $$",
+        "sleep 5 & echo hidden-word; exit 7",
+        "true",
+        "echo; echo hidden-word",
+        "echo '  '",
+        "printf 'hidden-word\\377\\n'",
+        "printf 'hidden-word\\t\\n'",
+    ):
         with_command(server, command)
         done = tool("balance", "-p", "main")
         done.refused(3, "main")

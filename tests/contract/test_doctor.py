@@ -33,11 +33,14 @@ def test_a_store_that_another_program_uses_is_reported(tool: Tool, service: Serv
 
 
 @pytest.mark.usefixtures("service")
-def test_a_store_that_is_not_private_is_a_warning_with_the_command_that_fixes_it(tool: Tool, home: Path) -> None:
+@pytest.mark.parametrize("mode", ["0640", "0604", "0620"])
+def test_a_store_that_is_not_private_is_a_warning_with_the_command_that_fixes_it(
+    mode: str, tool: Tool, home: Path
+) -> None:
     tool("history")
     file = home / "state" / "msgctl" / "store.sqlite3"
-    file.chmod(0o644)
+    file.chmod(int(mode, 8))
     (line,) = (line for line in tool("doctor", "-n", "--json").document if line["check"] == "store")
-    assert (line["status"], "the file is not private (mode 0644)" in line["found"]) == ("warning", True)
+    assert (line["status"], f"the file is not private (mode {mode})" in line["found"]) == ("warning", True)
     assert line["fix"].startswith("chmod 600 ")
     assert line["fix"].endswith("store.sqlite3*")
