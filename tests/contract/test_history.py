@@ -84,6 +84,8 @@ def test_a_terminal_shows_the_newest_twenty_and_programs_get_all(sandbox: Sandbo
     shown = sandbox.tool("-p", "sandbox", "history", terminal=True)
     assert "msgctl -p sandbox history --limit 1000\n" in shown.err
     assert [phone for phone in phones if phone in shown.out] == phones[-20:]
+    piped = sandbox.tool("-p", "sandbox", "history", "-o", "table").out
+    assert [phone for phone in phones if phone in piped] == phones
     saved = sandbox.tool("-p", "sandbox", "history", "--save", str(home / "all.csv"), terminal=True)
     assert (saved.out, (home / "all.csv").read_text().count("\n")) == ("", 1 + len(phones))
 
