@@ -194,12 +194,16 @@ def _verdict(result: ServiceResult, now: datetime) -> Sequence[str]:
     phone = ""
     if rows:
         phone = cell(rows[0].get("phone"))
-    if operation.verdict:
-        number = len(result.responses)
-        phones = phone or cell(result.values.get("phone"))
-        if number > 1:
-            phones = plural(number, "number")
+    if operation.blocks:
+        blocked = [cell(outcome.phone) for outcome in result.outcomes if outcome.outcome == ACCEPTED]
+        if not blocked:
+            return ()
+        phones = blocked[0]
+        if len(blocked) > 1:
+            phones = plural(len(blocked), "number")
         return ("ok", operation.verdict.format(phone=phones))
+    if operation.verdict:
+        return ("ok", operation.verdict.format(phone=phone or cell(result.values.get("phone"))))
     if operation.effect is not Effect.SENDS:
         return ()
     if operation.sends_code:
