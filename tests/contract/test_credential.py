@@ -53,9 +53,7 @@ def test_a_key_keeps_its_spaces_whatever_else_the_command_prints(tool: Tool, ser
     assert credentials(server) == ("1", f" {KEY} ")
 
 
-def test_a_key_command_without_a_key_exits_with_3(
-    tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_command_without_a_key_exits_with_3(tool: Tool, server: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_commands, "MAX_SECONDS", 8)
     for command in (
         "echo hidden-word; exit 7",
