@@ -105,8 +105,9 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a call twice.
     """
-    from msgctl.cli.runs.bulk import Bulk
+    from msgctl.cli.runs.bulk import send_bulk
+    from msgctl.cli.runs.bulk_list import Content
 
     fixed = {**call.values(context, message), "country-code": numbers.known(context)}
     templates = {"message": message.read(context)} if call.audio_code is None else {}
-    return Bulk(context, ops.SEND_CALL, source, numbers, job, rules, fixed, templates).run()
+    return send_bulk(context, Content(ops.SEND_CALL, fixed, templates), source, numbers, job, rules)

@@ -103,11 +103,13 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli.runs.bulk import Bulk
+    from msgctl.cli.runs.bulk import send_bulk
+    from msgctl.cli.runs.bulk_list import Content
 
     check = partial(checks.prose, name="a VALUE")
     fixed, templates = {"template": template}, {"body": value or ()}
-    return Bulk(context, ops.CHATAPP_SEND, source, numbers, job, rules, fixed, templates, check).run()
+    content = Content(ops.CHATAPP_SEND, fixed, templates, check)
+    return send_bulk(context, content, source, numbers, job, rules)
 
 
 def _send(

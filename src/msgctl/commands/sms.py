@@ -100,13 +100,13 @@ def bulk_send(
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
-    from msgctl.cli.runs.bulk import Bulk
+    from msgctl.cli.runs.bulk import send_bulk
+    from msgctl.cli.runs.bulk_list import Content
 
     templates = {"sms": message.read(context)}
     fixed = {"country-code": numbers.known(context)}
-    return Bulk(
-        context, ops.SEND_SMS, source, numbers, job, rules, fixed, templates, gsm7=gsm7, max_segments=max_segments
-    ).run()
+    content = Content(ops.SEND_SMS, fixed, templates, gsm7=gsm7, max_segments=max_segments)
+    return send_bulk(context, content, source, numbers, job, rules)
 
 
 @command(

@@ -1,0 +1,148 @@
+"""The plan of a bulk command: check the job before it is sent, estimate its cost, and ask whether to send it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from msgctl import operations as ops
+from msgctl.cli.options.message import note_of_left_out
+from msgctl.cli.runs.bulk_job import Start
+from msgctl.cli.runs.bulk_list import Imported
+from msgctl.cli.shell import prompts
+from msgctl.cli.shell.context import Context
+from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.http.request import build
+from msgctl.jobs.limits import limits_of
+from msgctl.jobs.plan import ROW_COLUMNS, Plan, planned_rows
+from msgctl.jobs.report import with_columns_of_file
+from msgctl.jobs.tally import Tally
+from msgctl.lists.faults import MAX_LISTED, rows_left_out
+from msgctl.lists.reader import name_of
+from msgctl.output.result import Layout, OwnResult, StoredRows
+from msgctl.store import jobs
+from msgctl.store.queue import Limits
+from msgctl.text import plural
+
+
+@dataclass
+class Approval:
+    """A job that is approved, or shown by a dry run, which lists every row if ``lists_rows``."""
+
+    context: Context
+    rows: Imported
+    start: Start
+    skip_invalid: bool
+    lists_rows: bool
+    save: Path | None
+
+    def ask(self) -> OwnResult | None:
+        """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
+        context, rows, settings, options = self.context, self.rows, self.rows.settings, self.context.options
+        store = context.store
+        limits = limits_of(settings, self.start.due or store.clock())
+        tally = Tally.of(store, rows.number, context.profile.account, limits)
+        plan = Plan(settings, rows.faults, tally, self.start.due, gsm7_saves=rows.gsm7_saves)
+        repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
+        fault = plan.fault(repeated, skip_invalid=self.skip_invalid, is_listed=self.lists_rows)
+        if not fault:
+            plan = replace(plan, balance=_balance(context))
+        self._note(plan, is_refused=fault is not None)
+        if self.lists_rows:
+            return self._listed(plan, limits, fault)
+        if options.dry_run:
+            return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
+        if fault:
+            raise fault
+        is_asked = not options.yes and context.stdin.isatty()
+        if is_asked or context.shows_notes:
+            self._explain(plan)
+        prompts.confirm(context, self._question(plan), "nothing was sent")
+        return None
+
+    def _listed(self, plan: Plan, limits: Limits, fault: UsageError | None) -> OwnResult:
+        """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
+        context, number, settings = self.context, self.rows.number, plan.settings
+        columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
+        context.check_fields(columns)
+        if context.is_json:
+            context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
+        elif context.shows_notes:
+            self._explain(plan)
+        account = context.profile.account
+        rows = StoredRows(lambda: planned_rows(context.store, number, account, settings, limits))
+        return OwnResult(rows, columns, failures=[fault] if fault else [], save=self.save)
+
+    def _explain(self, plan: Plan) -> None:
+        from msgctl.output import job_views  # Rich
+
+        host = urlsplit(self.context.profile.base_url).hostname or ""
+        self.context.printer.explain(job_views.plan_parts(plan, self.context.now(), host))
+
+    def _question(self, plan: Plan) -> str:
+        tally, balance = plan.tally, plan.balance
+        cost = ""
+        if plan.is_limited:
+            cost = f", up to the limit of {plural(plan.needed, 'credit')}"
+        elif tally.credits:
+            cost = f" for about {plural(tally.credits, 'credit')}"
+        pause = ""
+        canary = plan.settings.canary
+        if canary is not None and canary < tally.messages:
+            pause = f" The job pauses after {plural(canary, 'recipient')}."
+        question = f"Send {plural(tally.messages, 'message')}{cost}?{pause}"
+        if plan.due is not None:
+            when = self.context.time_in_words(plan.due)
+            comma = "," if cost.startswith(" ") else ""
+            question = f"Schedule {plural(tally.messages, 'message')} for {when}{comma}{cost}?{pause}"
+        if balance is not None and balance < plan.needed:
+            question = f"You have {plural(balance, 'credit')}. {question}"
+        return question
+
+    def _note(self, plan: Plan, *, is_refused: bool) -> None:
+        """Print notes about rows that are left out, and about likely mistakes."""
+        context, tally, need_of_country = self.context, plan.tally, plan.faults.need_of_country
+        if need_of_country and not is_refused:
+            context.note(f"{need_of_country}: add --country-code CC")
+        for outcome, rows in tally.first_left_out.items():
+            if outcome == "invalid" and (need_of_country or not self.skip_invalid):
+                continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
+            for row in rows:
+                phone = f"{row.phone}: " if row.phone else ""
+                context.note(f"Line {row.line}: {phone}{row.reason}")
+            if (more := tally.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
+                context.note(f"… and {more:,} more")
+        if plan.settings.blank:
+            context.note(rows_left_out(plan.settings.blank, "blank", name_of(plan.settings.file)))
+        if self.rows.left_out:
+            context.note(note_of_left_out(self.rows.left_out))
+        if self.start.at is not None and self.start.at != self.start.due:
+            at = self.start.local(self.start.at)
+            context.note(f"The window is closed at --at {at}: the job waits until it opens.")
+        repeats = tally.excluded["repeats"]
+        if repeats and tally.messages:
+            context.warn(
+                f"{plural(repeats, 'recipient')} got the same message in the last 12 hours and will be left out. "
+                "To send to them too, add --again."
+            )
+        if (
+            plan.balance is not None
+            and plan.balance < plan.needed
+            and (context.options.quiet or context.options.dry_run)
+        ):
+            context.warn(f"about {plural(plan.needed, 'credit')} needed, {plan.balance:,} left")
+
+
+def _balance(context: Context) -> int | float | None:
+    """Return the credits left; None, with a note, if they are unknown. Raises NotReachedError."""
+    try:
+        credits_left = Decimal(context.client.send(build(ops.BALANCE, {})).document["status"])
+    except (NotReachedError, ServiceError, OutcomeUnknownError) as error:
+        if isinstance(error, NotReachedError) and not context.options.dry_run:
+            raise error.replaced(consequence="nothing was sent, and no job was created") from None
+        context.note(f"Balance not checked: {error.message}")
+        return None
+    is_whole = credits_left == credits_left.to_integral_value()
+    return int(credits_left) if is_whole else float(credits_left)
