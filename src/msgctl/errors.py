@@ -71,7 +71,7 @@ EXIT_CODES = {
 
 REASONS = {
     "unauthorized": "1: the service does not accept the credentials or this machine's address (401, 403)",
-    "not_verified": "1: the code is not verified: the code, or else the credentials or the base URL, may be wrong",
+    "not_verified": "1: 2fa verify: the code, or else the credentials or the base URL, may be wrong",
     "unreadable": "1: the response to a read makes no sense",
     "refused": "1: the service refused the request",
     "invalid_phone": "2: a phone number is not valid",
@@ -92,18 +92,18 @@ REASONS = {
     "unavailable": "4: a read got no response, or a failure such as 503 (after a send: outcome_unknown)",
     "store_not_reached": "4: the store was not reached",
     "outcome_unknown": "5: the request was sent and no conclusive response came back",
-    "low_balance": "6: fewer credits are left than --min",
-    "not_accepted": "6: some recipients were not accepted",
-    "not_delivered": "6: a message was not delivered, or reached another final state",
+    "low_balance": "6: fewer credits are left than --min (balance check)",
+    "not_accepted": "6: some recipients were not accepted (a send or a job)",
+    "not_delivered": "6: a message was not delivered, or reached another final state (--wait, state watch, job states)",
     "state_not_reached": "6: the time ran out before a message reached the state, or its state could not be read",
     "running_elsewhere": "6: another process or machine runs the job or uses the key",
-    "paused": "6: the job is paused",
+    "paused": "6: the job is paused: another process paused it, or five unknown requests in a row",
     "cancelled": "6: the job is cancelled",
     "credit_limit": "6: --max-credits paused the job",
     "too_late": "6: job run-due found the job more than 12 hours after its time, and paused it",
-    "job_removed": "6: the job was removed",
-    "rows_failed": "6: some rows of the file failed",
-    "no_message": "6: no message arrived in the sandbox",
+    "job_removed": "6: the job of this --name was removed (bulk commands)",
+    "rows_failed": "6: some rows of the file failed (url bulk, url clicks)",
+    "no_message": "6: no message arrived (sandbox inbox --wait)",
 }
 """The reasons of errors, each with its exit code."""
 

@@ -95,8 +95,8 @@ def bulk_send(
 ) -> Result:
     """Send an SMS to each recipient in a file, as a job.
 
-    In the message, {column} is replaced with the value in the recipient's row, and {column|text} with the text if the
-    value is empty. You see a summary with the cost, and must confirm. In scripts, use --yes.
+    In the message, msgctl replaces {column} with the value in the row, and {column|text} with the text if the value is
+    empty. You see a summary with the cost, and must confirm. In scripts, use --yes.
 
     After a crash, `msgctl job resume` continues where it stopped; no one gets a message twice.
     """
