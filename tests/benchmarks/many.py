@@ -26,7 +26,7 @@ from msgctl.config import profiles, urls
 from msgctl.jobs.settings import Settings
 from msgctl.store import jobs, recipients
 from msgctl.store.database import Database
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import Store, open_store
 from store.campaigns import sent
@@ -68,7 +68,7 @@ def fill(store: Store, base_url: str, number: int) -> None:
     people = [NewRecipient(line, f"{573_000_000_000 + 7 * line}", 1) for line in range(2, ROWS + 2)]
     recipients.add(store, first, [NewContent(1, json.dumps({"sms": "Hola"}), b"text", 1)], people)
     jobs.publish(store, first, state="active", digest=b"")
-    sent(store, first, limits=Limits("sms", again=True), size=ROWS)
+    sent(store, first, rules=ExclusionRules("sms", again=True), size=ROWS)
     for start in range(1, number, TOGETHER):
         with store.db.transaction("copy"):
             for copy in range(start, min(start + TOGETHER, number)):

@@ -8,13 +8,13 @@ from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.batches import OwnedJob
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import Intent, RequestOutcome
 from msgctl.store.store import Store
 
 ACCOUNT = "12345@https://service.example"
-SMS = Limits("sms")
+SMS = ExclusionRules("sms")
 ANA, LUIS, EVA = "573001234567", "573101234567", "573201234567"
 
 
@@ -50,10 +50,10 @@ def responses(intents: Sequence[Intent], others: Mapping[str, str] | None = None
     ]
 
 
-def intend(sending: OwnedJob, size: int = 100, wanted: int = 1, limits: Limits = SMS) -> list[Intent]:
+def intend(sending: OwnedJob, size: int = 100, wanted: int = 1, rules: ExclusionRules = SMS) -> list[Intent]:
     """Store the next intents in one batch."""
     intents: list[Intent] = []
-    with sending.batch(limits, wanted):
+    with sending.batch(rules, wanted):
         while len(intents) < wanted and (intent := sending.intend(size)):
             intents.append(intent)
     return intents
@@ -65,12 +65,12 @@ def record(sending: OwnedJob, intents: Sequence[Intent], others: Mapping[str, st
 
 
 def sent(
-    store: Store, number: int, others: Mapping[str, str] | None = None, *, limits: Limits = SMS, size: int = 100
+    store: Store, number: int, others: Mapping[str, str] | None = None, *, rules: ExclusionRules = SMS, size: int = 100
 ) -> list[str]:
     """Send a job to its end, and return the phones that its requests contained."""
     sending = owners.take(store, number)
     phones: list[str] = []
-    while intents := intend(sending, size, 4, limits):
+    while intents := intend(sending, size, 4, rules):
         phones += [str(each) for intent in intents for each in intent.phones]
         record(sending, intents, others)
     sending.finish("done")

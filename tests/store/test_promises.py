@@ -12,7 +12,7 @@ import pytest
 
 from msgctl.errors import ConditionError, MsgctlError
 from msgctl.store import history, jobs, owners, people, recipients, removal, results, upgrades
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.results import RequestOutcome
 from msgctl.store.store import Store, open_store
 from store.campaigns import ACCOUNT, ANA, LUIS, SMS, imported, intend, phone, published, record, responses, sent
@@ -138,7 +138,7 @@ def test_an_import_that_is_killed_leaves_its_name_free_or_a_complete_job(store: 
 
 # --- repeats and --at-most
 
-LIMITS = [pytest.param(SMS, id="repeats"), pytest.param(Limits("sms", again=True, at_most=1), id="at most")]
+RULES = [pytest.param(SMS, id="repeats"), pytest.param(ExclusionRules("sms", again=True, at_most=1), id="at most")]
 
 
 def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -> None:
@@ -152,11 +152,11 @@ def test_a_job_is_run_by_one_of_several_processes(store: Store, location: str) -
     assert store.db.value("SELECT count(*) FROM result") == check(store, job.number).accepted == 20
 
 
-@pytest.mark.parametrize("limits", LIMITS)
-def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: str, limits: Limits) -> None:
+@pytest.mark.parametrize("rules", RULES)
+def test_jobs_that_run_at_once_send_to_each_person_once(store: Store, location: str, rules: ExclusionRules) -> None:
     phones = [phone(each) for each in range(40)]
     numbers = [published(store, each).number for each in (phones, phones[::-1], phones[20:] + phones[:20])]
-    work = [partial(sent, number=number, limits=limits, size=3) for number in numbers]
+    work = [partial(sent, number=number, rules=rules, size=3) for number in numbers]
     assert at_once(location, *work) == [0] * 3
     after = [check(store, number) for number in numbers]
     assert sum(each.accepted for each in after) == 40

@@ -31,7 +31,7 @@ from msgctl.store import history, jobs, owners, people, recipients, removal, res
 from msgctl.store.batches import LostJobError
 from msgctl.store.database import Row
 from msgctl.store.lifecycle import Why, state_after
-from msgctl.store.queue import MAX_PAGE, OPTED_OUT, Limits
+from msgctl.store.queue import MAX_PAGE, OPTED_OUT, ExclusionRules
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.store import Store, boot_time, open_store
@@ -163,10 +163,10 @@ def test_a_failed_batch_stores_nothing(store: Store, opened: Callable[[], Store]
 
 def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     since = store.now() - 1000
-    limits = Limits("sms", at_most=2, since=since, over_limit="reached the limit of 2/day")
+    rules = ExclusionRules("sms", at_most=2, since=since, over_limit="reached the limit of 2/day")
     for message, phones, outcome in (("1", [ANA], "unknown"), ("2", [ANA, LUIS], "accepted"), ("3", [ANA], "")):
         job = published(store, phones, message=message)
-        sent(store, job.number, dict.fromkeys(phones, outcome), limits=limits)
+        sent(store, job.number, dict.fromkeys(phones, outcome), rules=rules)
     assert next(recipients.report(store, job.number)).error == "reached the limit of 2/day"
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
 

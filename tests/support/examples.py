@@ -15,7 +15,7 @@ from msgctl.jobs.settings import Settings
 from msgctl.operations import SEND_SMS
 from msgctl.outcomes import outcome
 from msgctl.store import jobs, owners, recipients
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.results import RequestOutcome
 from msgctl.store.store import open_store
@@ -104,10 +104,10 @@ def write_job(
         store.db.change("UPDATE job SET id = ? WHERE number = ?", (JOB, number))
         if message:
             sending = owners.take(store, number)
-            with sending.batch(Limits("sms")):
+            with sending.batch(ExclusionRules("sms")):
                 intent = sending.intend(1)
             assert intent is not None
-            with sending.batch(Limits("sms")):
+            with sending.batch(ExclusionRules("sms")):
                 accepted = outcome.Outcome(intent.phones[0], "accepted", message, "sent", CREDIT)
                 sending.record([RequestOutcome(intent, [accepted])])
             sending.finish("paused")

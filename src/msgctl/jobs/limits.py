@@ -13,7 +13,7 @@ from msgctl.jobs.settings import Settings
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import results
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.results import Charges, Intent
 from msgctl.store.store import Store
 from msgctl.text import plural
@@ -193,12 +193,12 @@ def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
     return max(0, settings.canary - results.sent_to(store, job.number))
 
 
-def limits_of(settings: Settings, seconds: float) -> Limits:
+def exclusion_rules(settings: Settings, seconds: float) -> ExclusionRules:
     """Return the rules that leave out recipients: opt-outs, repeats, and --at-most. ``seconds`` is the current time."""
     channel = settings.performs.channel
     if settings.at_most is None:
-        return Limits(channel, settings.again)
+        return ExclusionRules(channel, settings.again)
     frequency = Frequency.parse(settings.at_most)
     since = int(frequency.since(seconds, settings.zone) * 1000)
     reason = f"reached the limit of {frequency}"
-    return Limits(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)
+    return ExclusionRules(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)

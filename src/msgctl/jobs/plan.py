@@ -14,7 +14,7 @@ from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
 from msgctl.text import plural, timestamp
@@ -150,10 +150,12 @@ class Plan:
 ROW_COLUMNS = ("line", "phone", "outcome", "reason", "segments", "message")
 
 
-def planned_rows(store: Store, job: int, account: str, settings: Settings, limits: Limits) -> Iterator[dict[str, Any]]:
+def planned_rows(
+    store: Store, job: int, account: str, settings: Settings, rules: ExclusionRules
+) -> Iterator[dict[str, Any]]:
     """Yield every row of the file of a new job with the outcome that it would have now, ``pending`` if it is sent."""
     columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
-    for row, exclusion in with_exclusions(store, job, account, limits):
+    for row, exclusion in with_exclusions(store, job, account, rules):
         outcome, reason = row.outcome or "pending", row.reason
         if exclusion is not None:
             outcome, reason = "excluded", exclusion.reason

@@ -52,7 +52,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import build
 from msgctl.http.response import NOT_FOR_RECIPIENTS, outcomes_after
 from msgctl.http.transport import TooLateError
-from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, limits_of
+from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, exclusion_rules
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
 from msgctl.outcomes.outcome import UNKNOWN
@@ -293,7 +293,7 @@ class Sender:
         intents: list[Intent] = []
         began = self._monotonic()
         try:
-            with self._owned.batch(limits_of(self._settings, self._store.clock()), wanted):
+            with self._owned.batch(exclusion_rules(self._settings, self._store.clock()), wanted):
                 self._owned.record(outcomes)
                 self._intend(intents, wanted)
             ready = self._owned.renewed(intents, self._operation.channel)

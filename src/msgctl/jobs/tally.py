@@ -12,7 +12,7 @@ from msgctl.jobs.report import EXCLUSIONS
 from msgctl.lists.faults import MAX_LISTED
 from msgctl.phones import country_of
 from msgctl.store import queue, recipients
-from msgctl.store.queue import Exclusion, Limits
+from msgctl.store.queue import Exclusion, ExclusionRules
 from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
 
@@ -20,11 +20,13 @@ LEFT_OUT = ("invalid", "duplicate", "excluded")
 """The outcomes of rows that were left out during the import."""
 
 
-def with_exclusions(store: Store, job: int, account: str, limits: Limits) -> Iterator[tuple[FileRow, Exclusion | None]]:
+def with_exclusions(
+    store: Store, job: int, account: str, rules: ExclusionRules
+) -> Iterator[tuple[FileRow, Exclusion | None]]:
     """Yield every row of a new job, and the reason why a request would leave it out now, if any."""
     for page in recipients.file_rows(store, job):
         sendable = [row for row in page if row.outcome is None]
-        exclusions, _ = queue.exclusions(store, job, account, limits, sendable, attrgetter("digest"))
+        exclusions, _ = queue.exclusions(store, job, account, rules, sendable, attrgetter("digest"))
         yield from ((row, exclusions.get(row.line)) for row in page)
 
 
@@ -48,10 +50,10 @@ class Tally:
     first_left_out: dict[str, list[FileRow]] = field(default_factory=lambda: {outcome: [] for outcome in LEFT_OUT})
 
     @classmethod
-    def of(cls, store: Store, job: int, account: str, limits: Limits) -> Tally:
+    def of(cls, store: Store, job: int, account: str, rules: ExclusionRules) -> Tally:
         """Count the messages that a job would send now."""
         total = cls()
-        for row, exclusion in with_exclusions(store, job, account, limits):
+        for row, exclusion in with_exclusions(store, job, account, rules):
             if row.outcome is not None:
                 total.left_out[row.outcome] += 1
                 if len(total.first_left_out[row.outcome]) < MAX_LISTED:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from msgctl.errors import ConditionError, Hint
 from msgctl.store import jobs, people, results
 from msgctl.store.jobs import COLUMNS, Job
-from msgctl.store.queue import Limits, Queue
+from msgctl.store.queue import ExclusionRules, Queue
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, boot_time
@@ -42,7 +42,7 @@ class OwnedJob:
         self.job = job
 
     @contextmanager
-    def batch(self, limits: Limits, wanted: int = 1) -> Iterator[None]:
+    def batch(self, rules: ExclusionRules, wanted: int = 1) -> Iterator[None]:
         """Store everything in the block durably, or nothing. ``wanted`` is the number of intents to store.
 
         In the block, first call `record`, then `upcoming` and `intend`. Raises LostJobError if another process owns the
@@ -54,7 +54,7 @@ class OwnedJob:
         try:
             with self._db.transaction(self.job.account):
                 self._fence()
-                self._queue.begin(self.job, limits, wanted)
+                self._queue.begin(self.job, rules, wanted)
                 yield
                 results.intend(self._db, self.job.number, self._intents)
                 job = self._counted()
@@ -87,7 +87,7 @@ class OwnedJob:
 
     def _fence(self) -> None:
         """Begin a transaction with the check that no process has taken the job over."""
-        self._db.later(
+        self._db.defer(
             "UPDATE job SET updated = ? WHERE number = ? AND epoch = ?",
             (self._store.now(), self.job.number, self.job.epoch),
             expected=1,
@@ -187,7 +187,7 @@ class OwnedJob:
         """
         self._db.reconnect()
         try:
-            with self.batch(Limits("")):
+            with self.batch(ExclusionRules("")):
                 number = self.job.number
                 self.record([outcome for outcome in outcomes if results.is_sending(self._db, number, outcome.intent)])
         except LostJobError:

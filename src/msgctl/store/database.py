@@ -77,7 +77,7 @@ class Database(ABC):
     def change(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement, and return the number of rows that it changed."""
 
-    def later(
+    def defer(
         self,
         statement: str,
         values: Sequence[Any] = (),
@@ -186,9 +186,9 @@ class Database(ABC):
         return sum(self.change(text, values) for text, values, _ in _groups(statement, rows, ending))
 
     def insert_all(self, statement: str, rows: Sequence[Row], *, ending: str = "") -> None:
-        """Insert rows like `insert`, with `later`. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
+        """Insert rows like `insert`, with `defer`. Raises ConfigurationError if ``ending`` leaves a row unchanged."""
         for text, values, number in _groups(statement, rows, ending):
-            self.later(text, values, expected=number)
+            self.defer(text, values, expected=number)
 
     def fill(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Insert many rows of a file or of another store. Called after the first statement of a transaction."""

@@ -121,7 +121,7 @@ class _Session(psycopg.Connection[Row]):
                 raise psycopg.OperationalError(f"no response within {self.max_wait:.0f} seconds")
 
 
-class _Later(NamedTuple):
+class _Deferred(NamedTuple):
     """A statement that is sent together with the next one; ``check`` raises an error for a wrong result."""
 
     text: str
@@ -160,7 +160,7 @@ class PostgreSQL(Database):
             self.place = clean(database or f"of service {self._settings.get('service') or 'default'}")
         self._owners: set[int] = set()
         self._is_limited = False
-        self._later: list[_Later] = []
+        self._deferred: list[_Deferred] = []
         self._session = self._connect()
 
     def _required_tls(self) -> str | None:
@@ -327,42 +327,42 @@ class PostgreSQL(Database):
         self.change(statement)
 
     def _defer(self, statement: str, values: Sequence[Any], check: Callable[[int], None]) -> None:
-        self._later.append(_Later(statement, values, lambda cursor: check(cursor.rowcount)))
+        self._deferred.append(_Deferred(statement, values, lambda cursor: check(cursor.rowcount)))
 
     def _check_moved(self, cursor: psycopg.Cursor[Row]) -> None:
         if row := cursor.fetchone():
             self.refuse_moved(*row)
 
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Row]:
-        """Execute a statement after the statements of `later`, in one round trip with libpq 14 or later."""
-        statements, self._later = [*self._later, _Later(statement, values)], []
+        """Execute a statement after the statements of `defer`, in one round trip with libpq 14 or later."""
+        statements, self._deferred = [*self._deferred, _Deferred(statement, values)], []
         is_piped = len(statements) > 1 and psycopg.Pipeline.is_supported()
         try:
             with self._session.pipeline() if is_piped else nullcontext():
-                cursors = [self._session.execute(_numbered(later.text), later.values or None) for later in statements]
+                cursors = [self._session.execute(_numbered(text), values or None) for text, values, _ in statements]
         except psycopg.Error as error:
             raise self._explained(error) from None
-        for cursor, later in zip(cursors, statements, strict=True):
-            if later.check:
-                later.check(cursor)
+        for cursor, (*_, check) in zip(cursors, statements, strict=True):
+            if check:
+                check(cursor)
         return cursors[-1]
 
     def begin(self, lock: str) -> None:
         # Negative numbers are locks of transactions, other numbers are owners.
         number = -1 - int.from_bytes(hashlib.sha256(lock.encode()).digest()[:7])
-        self._later = [_Later("BEGIN"), _Later("SELECT pg_advisory_xact_lock(?)", (number,))]
+        self._deferred = [_Deferred("BEGIN"), _Deferred("SELECT pg_advisory_xact_lock(?)", (number,))]
         if self.refuses_moved:
-            self._later.append(_Later(MOVE, check=self._check_moved))
+            self._deferred.append(_Deferred(MOVE, check=self._check_moved))
 
     def commit(self) -> None:
-        if self._later:
+        if self._deferred:
             # Checks come before the commit. And PostgreSQL (seen with 15) does not end an idle session after a
             # pipeline: a silent machine would keep its job.
             self.rows("SELECT 1")
         self.change("COMMIT")
 
     def roll_back(self) -> None:
-        self._later = []
+        self._deferred = []
         with suppress(psycopg.Error):
             if self._session.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
                 self._session.execute("ROLLBACK")

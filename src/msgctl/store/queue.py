@@ -24,7 +24,7 @@ REPEATED = "got the same message in the last 12 hours"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExclusionRules:
     """Rules for the next recipients: the channel of opt-outs, whether repeats are left out, and --at-most.
 
     No one gets more than ``at_most`` messages ``since`` a time (milliseconds since 1970); ``over_limit`` is the reason
@@ -60,7 +60,7 @@ def exclusions(
     store: Store,
     job: int,
     account: str,
-    limits: Limits,
+    rules: ExclusionRules,
     recipients: Sequence[Pending],
     digest_of: Callable[[Pending], bytes | None],
 ) -> tuple[dict[int, Exclusion], float]:
@@ -71,19 +71,19 @@ def exclusions(
     """
     phones = [recipient.phone for recipient in recipients if recipient.phone]
     reasons: dict[int, Exclusion] = {}
-    if limits.at_most is not None:
-        numbers = people.messages_since(store, account, phones, limits.since)
+    if rules.at_most is not None:
+        numbers = people.messages_since(store, account, phones, rules.since)
         for recipient in recipients:
-            if numbers.get(recipient.phone or "", 0) >= limits.at_most:
-                reasons[recipient.line] = Exclusion(limits.over_limit)
-    if not limits.again and (repeats := people.repeats(store, account, phones, besides=job)):
+            if numbers.get(recipient.phone or "", 0) >= rules.at_most:
+                reasons[recipient.line] = Exclusion(rules.over_limit)
+    if not rules.again and (repeats := people.repeats(store, account, phones, besides=job)):
         for recipient in recipients:
             key = recipient.phone or "", digest_of(recipient) or b""
             if key in repeats:
                 reasons[recipient.line] = Exclusion(REPEATED, repeats[key])
     # Last, because an intent is valid for less than a second after this.
     checked = boot_time()
-    refused = people.opted_out(store, phones, limits.channel)
+    refused = people.opted_out(store, phones, rules.channel)
     reasons |= {recipient.line: Exclusion(OPTED_OUT) for recipient in recipients if recipient.phone in refused}
     return reasons, checked
 
@@ -110,14 +110,14 @@ class Queue:
         self._used = 0
         self._contents: dict[int, Content] = {}
 
-    def begin(self, job: Job, limits: Limits, wanted: int) -> None:
+    def begin(self, job: Job, rules: ExclusionRules, wanted: int) -> None:
         """Begin a transaction that needs recipients for ``wanted`` requests.
 
         ``checked`` is when it reads the opt-outs, on the clock of `boot_time`.
         """
-        self._job, self._limits, self.attempt = job, limits, 1
+        self._job, self._rules, self.attempt = job, rules, 1
         if job.is_resending:
-            self._limits, self.attempt = replace(limits, again=True), job.attempt
+            self._rules, self.attempt = replace(rules, again=True), job.attempt
         self.checked = float("inf")
         self.changes: Counter[str] = Counter()
         self._left_out = 0
@@ -188,7 +188,7 @@ class Queue:
         self._size *= 2
         self._read_to = rows[-1][:2]
         job = self._job
-        reasons, checked = exclusions(self._store, job.number, job.account, self._limits, rows, self._digest)
+        reasons, checked = exclusions(self._store, job.number, job.account, self._rules, rows, self._digest)
         self.checked = min(self.checked, checked)
         self._left_out += len(reasons)
         self._page += [(row, reasons.get(row.line)) for row in rows]

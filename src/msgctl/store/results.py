@@ -189,7 +189,7 @@ def add_to_counts(db: Database, job: int, changes: Counter[str]) -> None:
     """Add to the counts of a job, by column. Called in the transaction that changes the rows."""
     columns, values = additions(changes)
     if columns:
-        db.later(f"UPDATE job SET {', '.join(columns)} WHERE number = ?", (*values, job))
+        db.defer(f"UPDATE job SET {', '.join(columns)} WHERE number = ?", (*values, job))
 
 
 def additions(changes: Counter[str]) -> tuple[list[str], list[int]]:

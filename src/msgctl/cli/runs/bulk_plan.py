@@ -15,7 +15,7 @@ from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
 from msgctl.http.request import build
-from msgctl.jobs.limits import limits_of
+from msgctl.jobs.limits import exclusion_rules
 from msgctl.jobs.plan import ROW_COLUMNS, Plan, planned_rows
 from msgctl.jobs.report import with_columns_of_file
 from msgctl.jobs.tally import Tally
@@ -23,7 +23,7 @@ from msgctl.lists.faults import MAX_LISTED, rows_left_out
 from msgctl.lists.reader import name_of
 from msgctl.output.result import Layout, OwnResult, StoredRows
 from msgctl.store import jobs
-from msgctl.store.queue import Limits
+from msgctl.store.queue import ExclusionRules
 from msgctl.text import plural
 
 
@@ -42,8 +42,8 @@ class Approval:
         """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
         context, rows, settings, options = self.context, self.rows, self.rows.settings, self.context.options
         store = context.store
-        limits = limits_of(settings, self.start.due or store.clock())
-        tally = Tally.of(store, rows.number, context.profile.account, limits)
+        rules = exclusion_rules(settings, self.start.due or store.clock())
+        tally = Tally.of(store, rows.number, context.profile.account, rules)
         plan = Plan(settings, rows.faults, tally, self.start.due, gsm7_saves=rows.gsm7_saves)
         repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = plan.fault(repeated, skip_invalid=self.skip_invalid, is_listed=self.lists_rows)
@@ -51,7 +51,7 @@ class Approval:
             plan = replace(plan, balance=_balance(context))
         self._note(plan, is_refused=fault is not None)
         if self.lists_rows:
-            return self._listed(plan, limits, fault)
+            return self._listed(plan, rules, fault)
         if options.dry_run:
             return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
         if fault:
@@ -62,7 +62,7 @@ class Approval:
         prompts.confirm(context, self._question(plan), "nothing was sent")
         return None
 
-    def _listed(self, plan: Plan, limits: Limits, fault: UsageError | None) -> OwnResult:
+    def _listed(self, plan: Plan, rules: ExclusionRules, fault: UsageError | None) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
         context, number, settings = self.context, self.rows.number, plan.settings
         columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
@@ -72,7 +72,7 @@ class Approval:
         elif context.shows_notes:
             self._explain(plan)
         account = context.profile.account
-        rows = StoredRows(lambda: planned_rows(context.store, number, account, settings, limits))
+        rows = StoredRows(lambda: planned_rows(context.store, number, account, settings, rules))
         return OwnResult(rows, columns, failures=[fault] if fault else [], save=self.save)
 
     def _explain(self, plan: Plan) -> None:
