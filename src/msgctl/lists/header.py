@@ -222,8 +222,7 @@ def with_header(
     if isinstance(names, str):
         raise NoTableError(f"Row {line:,} of {name} cannot be the header: {names}")
     if phone := next(filter(cells.may_be_number, names), None):
-        what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
-        raise NoTableError(what, "Above it, add a line with the column names, for example: phone,name")
+        raise without_header(name, line, phone)
     for above, row in map(_cleaned, head[:index]):
         if not isinstance(row, str) and (phone := next(filter(cells.number, row), None)):
             raise NoTableError(  # it may be a person, who would get no message
@@ -231,6 +230,12 @@ def with_header(
                 "If it is not a recipient, delete it. Otherwise, move it below the header.",
             )
     return (line, names), chain(head[index + 1 :], raw_rows)
+
+
+def without_header(name: str, line: int, phone: str) -> NoTableError:
+    """Return the error for a file whose first row is a person."""
+    what = f"{name} has no header: row {line:,} contains a phone number, {quote(phone)}"
+    return NoTableError(what, "Above it, add a line with the column names, for example: phone,name")
 
 
 def find_header(rows: Sequence[RawRow], chosen: str | None, is_phone: Callable[[str], object]) -> int:

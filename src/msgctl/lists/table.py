@@ -53,6 +53,9 @@ class Recipients:
             self.faults.header_row = None
         self._choice = header.phone_columns(self.columns, reading)
         self.source = PhoneSource(sheet, header_row, tuple(self.columns[index] for index in self._choice.indexes))
+        for heading in self.source.columns:
+            if header_row is not None and reading.phones and reading.phones.first_within(heading):
+                raise header.without_header(name, header_row, heading)  # "Cel 300 123 4567" is a person
         self._firsts: dict[int, tuple[str, int]] = {}
         """The first phone of each column, and its line, if the phone column is not certain."""
         self._likely: dict[int, tuple[str, int]] = {}
