@@ -95,11 +95,16 @@ class PhoneCells:
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
         self.country = country
+        self._sms = sms
         self._reader = phones.Reader(country, sms=sms)
         self._any_kind = phones.Reader(country) if sms else self._reader
         self._check = check
         self.without_country = 0
         self.not_in_country = 0
+
+    def of_own_list(self) -> PhoneCells:
+        """Return a reader for a list that msgctl wrote: all its numbers are international."""
+        return PhoneCells(sms=self._sms, check=self._check)
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""

@@ -17,6 +17,8 @@ from msgctl.text import shorten
 from msgctl.values import quote
 
 MAX_COLUMNS = 1000
+OWN_COLUMNS = (["line", "phone", "outcome"], ["phone", "channel", "added"])
+"""The first columns of the lists that msgctl writes: of the recipients of a job, and of people who opted out."""
 
 
 def below_header(raw_rows: Iterator[RawRow], name: str, sheet: str, reading: Reading) -> Recipients:
@@ -47,6 +49,8 @@ class Recipients:
         self.damage = Damage(name)
         self._name = name
         self._phones = reading.phones
+        if reading.phones is not None and self.columns[:3] in OWN_COLUMNS:
+            self._phones = reading.phones.of_own_list()
         self._leaves_out = reading.leaves_out
         self.faults = Faults(name, header_row=header_row)
         if reading.leaves_out and reading.is_optional:  # a file of --exclude has no option for its header
