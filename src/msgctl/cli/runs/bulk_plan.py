@@ -19,7 +19,7 @@ from msgctl.jobs.limits import exclusion_rules
 from msgctl.jobs.plan import ROW_COLUMNS, Plan, planned_rows
 from msgctl.jobs.report import with_columns_of_file
 from msgctl.jobs.tally import Tally
-from msgctl.lists.faults import MAX_LISTED, rows_left_out
+from msgctl.lists.faults import rows_left_out
 from msgctl.lists.reader import name_of
 from msgctl.output.result import Layout, OwnResult, StoredRows
 from msgctl.store import jobs
@@ -109,10 +109,12 @@ class Approval:
         for outcome, rows in tally.first_left_out.items():
             if outcome == "invalid" and (need_of_country or not self.skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
+            if is_refused and not tally.left_out[outcome]:
+                continue  # the error has the reason for all of them
             for row in rows:
                 phone = f"{row.phone}: " if row.phone else ""
                 context.note(f"Line {row.line}: {phone}{row.reason}")
-            if (more := tally.numbers_left_out[outcome] - len(rows)) > 0 and len(rows) == MAX_LISTED:
+            if (more := tally.numbers_left_out[outcome] - len(rows)) > 0:
                 context.note(f"… and {more:,} more")
         if plan.settings.blank:
             context.note(rows_left_out(plan.settings.blank, "blank", name_of(plan.settings.file)))
