@@ -14,7 +14,7 @@ from msgctl.errors import ConfigurationError
 from msgctl.sandbox import state
 from msgctl.sandbox.emulator import Emulator, reset
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest
-from msgctl.sandbox.service import respond
+from msgctl.sandbox.routing import respond
 from support.sandbox import Sandbox
 from support.tool import Tool
 

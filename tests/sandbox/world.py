@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 from msgctl.sandbox.emulator import Emulator, SandboxSettings
 from msgctl.sandbox.protocol import BASE_PATH, SandboxRequest, SandboxResponse
+from msgctl.sandbox.routing import respond
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.service import respond
 from support import PATIENCE
 
 NOON = 1_795_262_400.0

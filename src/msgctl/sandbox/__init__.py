@@ -3,7 +3,7 @@
 It follows the API, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
 imports nothing of `http`, so that client and emulator cannot share a mistake.
 
-`service.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.parameters_of`
+`routing.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.parameters_of`
 checks the parameters, and `handlers` has one function for each record. Each operation is one transaction in an SQLite
 file.
 `transport.SandboxTransport` replaces the network, `server` offers the sandbox over HTTP, and `serving` starts a server

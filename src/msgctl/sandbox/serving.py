@@ -13,8 +13,8 @@ from msgctl import files
 from msgctl.sandbox import endpoints
 from msgctl.sandbox.emulator import Emulator, SandboxSettings
 from msgctl.sandbox.protocol import BASE_PATH
+from msgctl.sandbox.routing import respond
 from msgctl.sandbox.server import Server
-from msgctl.sandbox.service import respond
 
 
 class ServedSandbox:

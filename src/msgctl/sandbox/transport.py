@@ -9,7 +9,7 @@ import httpx
 
 from msgctl.sandbox.emulator import Emulator
 from msgctl.sandbox.protocol import SECONDS_BETWEEN_CHECKS, SandboxRequest
-from msgctl.sandbox.service import respond
+from msgctl.sandbox.routing import respond
 
 
 class SandboxTransport(httpx.BaseTransport):

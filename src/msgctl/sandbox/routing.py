@@ -1,18 +1,11 @@
-"""The whole sandbox: the operations with their faults, its own endpoints, short URLs, and its page."""
+"""Route a request to an operation with its faults, to one of the sandbox's own endpoints, a short URL, or the page."""
 
 from __future__ import annotations
 
 from email.utils import formatdate
 
 from msgctl.sandbox.emulator import Emulator
-from msgctl.sandbox.protocol import (
-    OWN_PATH,
-    PAGE,
-    VISITS,
-    Refusal,
-    SandboxRequest,
-    SandboxResponse,
-)
+from msgctl.sandbox.protocol import OWN_PATH, PAGE, VISITS, Refusal, SandboxRequest, SandboxResponse
 
 
 def respond(emulator: Emulator, request: SandboxRequest, address: str = "") -> SandboxResponse:
