@@ -138,7 +138,7 @@ def test_a_wait_of_more_than_ten_minutes_pauses_the_job() -> None:
 def test_five_failures_in_a_row_stop_the_job() -> None:
     failures = FailureCounter()
     kinds = ["refused"] * 4 + [""] + ["unknown"] * 4 + ["refused"] * 5
-    assert [failures.add(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
+    assert [failures.count(kind) for kind in kinds] == [False] * (len(kinds) - 1) + [True]
 
 
 def test_a_scheduled_job_stays_scheduled_if_the_next_run_may_succeed() -> None:

@@ -16,7 +16,7 @@ from msgctl.cli.runs.single import dry_run, run
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option, value_option
 from msgctl.cli.shell.tree import command, group
-from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError, of_thread
+from msgctl.errors import ConditionError, ConfigurationError, MsgctlError, RefusedError, UsageError
 from msgctl.http.request import Request, Value, build
 from msgctl.output.result import Format, OwnResult, Result
 from msgctl.text import plural
@@ -268,26 +268,18 @@ def _filled(
     """
     from msgctl.cli.runs.pool import Pool
     from msgctl.http.response import NOT_FOR_RECIPIENTS
-    from msgctl.jobs.ending import FAILURES_IN_A_ROW
+    from msgctl.jobs.limits import FailureCounter
 
-    refusals_in_a_row, number_left = 0, 0
-    is_stopped = False
-
-    def result_of(client: "Client", row: LinkedRow) -> object:
-        """Return the value of a row, or its error; None if no further request may begin."""
-        if is_stopped:
-            return None
-        try:
-            return find(client, row.link)
-        except Exception as error:  # noqa: BLE001 (one row must not end the others)
-            return of_thread(error)
-
-    for row, result in zip(table.rows, Pool(context, IN_FLIGHT).map(result_of, table.rows), strict=True):
+    pool, refusals, number_left = Pool(context, IN_FLIGHT), FailureCounter(), 0
+    results = pool.map(lambda client, row: find(client, row.link), table.rows)
+    for row, result in zip(table.rows, results, strict=True):
         if isinstance(result, ConfigurationError):  # it affects every row
             raise result
-        is_refusal = isinstance(result, RefusedError) and result.http_status in NOT_FOR_RECIPIENTS
-        refusals_in_a_row = refusals_in_a_row + 1 if is_refusal else 0
-        is_stopped = is_stopped or refusals_in_a_row == FAILURES_IN_A_ROW
+        kind = ""
+        if isinstance(result, RefusedError) and result.http_status in NOT_FOR_RECIPIENTS:
+            kind = "refused"
+        if refusals.count(kind):
+            pool.is_stopped = True
         cell = result
         if isinstance(result, MsgctlError):
             what, cell = f"Line {row.line} ({values.quote(row.link.name)}): {result.message}", None

@@ -173,14 +173,14 @@ class Backoff:
 
 
 class FailureCounter:
-    """Counts consecutive requests that failed as a whole, all refused or all unknown."""
+    """Counts consecutive requests that failed as a whole in the same way, such as all refused."""
 
     def __init__(self) -> None:
         self._kind = ""
         self._number = 0
 
-    def add(self, kind: str) -> bool:
-        """Count a request: ``refused``, ``unknown``, or empty for any other. Return whether the job must stop."""
+    def count(self, kind: str) -> bool:
+        """Count a request: a kind of failure, or empty for any other request. Return whether the run must stop."""
         self._number = self._number + 1 if kind == self._kind else 1
         self._kind = kind
         return bool(kind) and self._number >= FAILURES_IN_A_ROW

@@ -347,7 +347,7 @@ class Sender:
         self._sent_to += len(outcome.rows)
         if any(row.outcome == "accepted" for row in outcome.rows):
             self._backoff.accepted()
-        if self._failures.add(outcome.failure):
+        if self._failures.count(outcome.failure):
             why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
             self.stop(why, error or RefusedError("the service refused each of its recipients"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -14,8 +14,7 @@ from msgctl.cli.runs.polling import LAST_CHECK, Goal, Tracked, poll
 from msgctl.cli.runs.pool import Pool
 from msgctl.cli.shell.context import Context
 from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
-from msgctl.jobs.ending import FAILURES_IN_A_ROW
-from msgctl.jobs.limits import RateLimiter
+from msgctl.jobs.limits import FailureCounter, RateLimiter
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import results
@@ -94,8 +93,6 @@ class JobStates:
         self._pool = Pool(context, settings.concurrency)
         self._limiter = RateLimiter(settings.rate)
         self._lock = Lock()
-        self._is_stopped = False
-        """Whether the last `check` stopped before all messages were checked."""
         self.checked = 0
         self.failed = 0
         self._first_error: MsgctlError | None = None
@@ -109,7 +106,7 @@ class JobStates:
 
     def is_over(self) -> bool:
         """Return whether more checks are useless: all messages have final states, or the service refuses to check."""
-        is_refused = self._is_stopped and not (self._first_error and self._first_error.retryable)
+        is_refused = self._pool.is_stopped and not (self._first_error and self._first_error.retryable)
         return is_refused or not self.unfinished()
 
     def check(self) -> Iterator[list[tuple[str, str]]]:
@@ -118,9 +115,8 @@ class JobStates:
         Raises the errors of the store.
         """
         self.checked, self.failed, self._first_error = 0, 0, None
-        self._is_stopped = False
-        messages = takewhile(lambda _: not self._is_stopped, self._messages())
-        checked = self._counted(filter(None, self._pool.map(self._check, messages)))
+        messages = takewhile(lambda _: not self._pool.is_stopped, self._messages())
+        checked = self._counted(self._pool.map(self._check, messages))
         while together := [*islice(checked, TOGETHER)]:
             changes = [(message.id, phone, state) for message in together for phone, state in message.changes().items()]
             results.store_states(self._store, self._job.account, changes)
@@ -134,9 +130,9 @@ class JobStates:
             delay = self._limiter.delay(now)
             if self._end is not None:
                 timeout = self._end - now - delay
-                self._is_stopped = self._is_stopped or timeout <= 0
-            if self._is_stopped:
-                return None
+                if timeout <= 0:
+                    self._pool.is_stopped = True
+                    return None
             self._limiter.sent(1, now)
         time.sleep(delay)
         message.check(client, timeout, self._goal.added)
@@ -158,20 +154,21 @@ class JobStates:
                 reported = {sent.phone: sent.state for sent in group if sent.state}
                 yield Tracked(id_, [sent.phone or "" for sent in group], reported=reported)
 
-    def _counted(self, checked: Iterator[Tracked]) -> Iterator[Tracked]:
+    def _counted(self, checked: Iterable[Tracked | MsgctlError | None]) -> Iterator[Tracked]:
         """Count messages that were checked; stop after too many failures in a row."""
-        failures_in_a_row = 0
+        failures = FailureCounter()
         for message in checked:
+            if not isinstance(message, Tracked):  # the check has stopped
+                continue
+            kind = ""
             self.checked += len(message.phones)
-            failures_in_a_row += 1
-            if message.error is None:
-                failures_in_a_row = 0
-                self._texts |= message.texts
-            else:
+            self._texts |= message.texts
+            if message.error:
+                kind = "failed"
                 self.failed += len(message.phones)
                 self._first_error = self._first_error or message.error
-            if failures_in_a_row == FAILURES_IN_A_ROW:
-                self._is_stopped = True
+            if failures.count(kind):
+                self._pool.is_stopped = True
             yield message
 
     def error(self, hint: str, *, follow: bool) -> MsgctlError | None:

@@ -10,6 +10,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
 from msgctl.cli.shell.context import Context
+from msgctl.errors import MsgctlError, of_thread
 
 if TYPE_CHECKING:
     from msgctl.http.client import Client
@@ -29,17 +30,24 @@ class Pool:
         self._threads = threads
         self._clients: SimpleQueue[Client] = SimpleQueue()
         self._clients.put(context.client)  # before the threads, because it fails without a credential
+        self.is_stopped = False
+        """Whether no further work of this `map` may begin."""
 
-    def map(self, work: Callable[[Client, Item], Value], items: Iterable[Item]) -> Iterator[Value]:
-        """Yield the value that ``work`` returns for each item, in order."""
+    def map(self, work: Callable[[Client, Item], Value], items: Iterable[Item]) -> Iterator[Value | MsgctlError | None]:
+        """Yield the value that ``work`` returns for each item, or its error, in order; None for items after a stop."""
+        self.is_stopped = False
 
-        def work_on(item: Item) -> Value:
+        def work_on(item: Item) -> Value | MsgctlError | None:
+            if self.is_stopped:
+                return None
             try:
                 client = self._clients.get_nowait()
             except Empty:
                 client = self._context.stack.enter_context(closing(self._context.client.sibling()))
             try:
                 return work(client, item)
+            except Exception as error:  # noqa: BLE001 (one item must not end the others)
+                return of_thread(error)
             finally:
                 self._clients.put(client)
 
