@@ -110,3 +110,10 @@ def some_of(names: Sequence[str], most: int = 5) -> str:
 def without_parameters(text: str, names: str) -> str:
     """Return a path, query, form or JSON with `MASK` for the values of some parameters: ``key`` or ``client|key``."""
     return re.sub(rf"""(?i)((?<![a-z0-9])(?:{names})(?:=|"\s*+:\s*+"?))(?:[^&\s"'<>;\\]|\\.)*""", rf"\1{MASK}", text)
+
+
+def nearest(text: str, choices: Iterable[str], min_likeness: float = 0.6) -> str | None:
+    """Return the choice that is most like a text, to suggest it; None if none is similar."""
+    from difflib import get_close_matches  # rare
+
+    return next(iter(get_close_matches(text, [*choices], n=1, cutoff=min_likeness)), None)

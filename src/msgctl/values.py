@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, timedelta, tzinfo
-from difflib import get_close_matches
 from functools import cache
 from math import nan
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 from msgctl import phones
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.operations import Field
-from msgctl.text import is_unsafe, shorten
+from msgctl.text import is_unsafe, nearest, shorten
 
 MAX_MESSAGE_BYTES = 64 * 1024
 """The longest message, in bytes of UTF-8. An SMS of 255 segments, the maximum, fits if few letters have accents."""
@@ -49,9 +48,9 @@ def choice(text: str, choices: Sequence[str], what: str) -> str:
     by_lowered = {name.lower(): name for name in choices}
     chosen = by_lowered.get(text.lower()) or by_lowered.get(SAME_VOICE.get(text.lower(), ""))
     if chosen is None:
-        near = get_close_matches(text.lower(), by_lowered, n=1, cutoff=MIN_LIKENESS)
-        suggestion = f"Did you mean {by_lowered[near[0]]}?" if near else None
-        raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", suggestion)
+        near = nearest(text.lower(), by_lowered, MIN_LIKENESS)
+        hint = near and f"Did you mean {by_lowered[near]}?"
+        raise UsageError(f"Unknown {what} {quote(text)}: choose from {', '.join(choices)}", hint)
     return chosen
 
 

@@ -15,7 +15,7 @@ from msgctl import files
 from msgctl.config.file import ConfigFile
 from msgctl.config.urls import account, base_url_fault, is_store
 from msgctl.errors import ConfigurationError, NoProfileError
-from msgctl.text import clean, is_unsafe, joined, shorten
+from msgctl.text import clean, is_unsafe, joined, nearest, shorten
 from msgctl.values import zone_of
 
 SANDBOX = "sandbox"
@@ -307,10 +307,8 @@ def unknown_settings(config: ConfigFile) -> list[str]:
 
 
 def _unknown(label: str, setting: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(setting, known, n=1)
-    suggestion = f": did you mean {near[0]}?" if near else ""
+    near = nearest(setting, known)
+    suggestion = f": did you mean {near}?" if near else ""
     return f"{label}: unknown setting {shorten(setting, 64)}{suggestion}"
 
 

@@ -15,7 +15,7 @@ from msgctl.lists.formats import Nested
 from msgctl.lists.header import find_column, in_words
 from msgctl.lists.rows import Recipient, is_error_value
 from msgctl.lists.table import Recipients
-from msgctl.text import capitalized, plural, shorten
+from msgctl.text import capitalized, nearest, plural, shorten
 
 _TOKEN = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _LITERAL_BRACES = "Write {{ and }} for braces in the text."
@@ -235,11 +235,9 @@ def _placeholder(inside: str, columns: Sequence[str], what: str, header_row: int
         raise UsageError(f"{{}} in {what} has no column name", f"Write it like {{name}}. {_LITERAL_BRACES}")
     index = find_column(name, columns)
     if index is None:
-        import difflib  # rare
-
         use = "Use one of these columns."
-        if near := difflib.get_close_matches(name, columns, n=1):
-            use = f"Did you mean {{{shorten(near[0], 40)}}}?"
+        if near := nearest(name, columns):
+            use = f"Did you mean {{{shorten(near, 40)}}}?"
         if header_row is not None:
             use += f" If row {header_row} is not the header, use --header-row N."
         raise UsageError(

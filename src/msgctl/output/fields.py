@@ -13,7 +13,7 @@ from msgctl.errors import UsageError
 from msgctl.http.response import Response
 from msgctl.operations import Record, Shape
 from msgctl.output.result import Document
-from msgctl.text import clean, escape, shorten, storable
+from msgctl.text import clean, escape, nearest, shorten, storable
 
 MAX_UNKNOWN = 64
 """Maximum undocumented fields of a record that a terminal shows."""
@@ -153,11 +153,8 @@ def check_names(fields: Sequence[str], columns: Iterable[str]) -> None:
         raise UsageError("--fields: this command prints no fields", "Leave --fields out.")
     for field in fields:
         if field not in known:
-            import difflib  # rare
-
-            hint = None
-            if near := difflib.get_close_matches(field, known, n=1):
-                hint = f"Did you mean {near[0]}?"
+            near = nearest(field, known)
+            hint = near and f"Did you mean {near}?"
             raise UsageError(f'--fields: unknown field "{shorten(field)}". Fields: {", ".join(known)}', hint)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -27,7 +26,7 @@ from msgctl.errors import (
     UsageError,
 )
 from msgctl.operations import Effect
-from msgctl.text import capitalized, joined, shorten, timestamp
+from msgctl.text import capitalized, joined, nearest, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
 
@@ -140,9 +139,9 @@ def _no_command(ctx: Any, name: str) -> UsageError:
     last_words = {path: path for path in names}
     for group, command in children_of(ctx.command):  # `msgctl shorten` lacks the group
         last_words |= {f"{group} {child}": child for child, _ in children_of(command)}
-    alike = get_close_matches(name.lower(), {*last_words.values()}, n=1, cutoff=MIN_LIKENESS)
-    near = [path for path, word in last_words.items() if word in alike]
-    hint = f"{_did_you_mean([f'{ctx.command_path} {similar}' for similar in near])} Commands: {', '.join(names)}"
+    near = nearest(name.lower(), last_words.values(), MIN_LIKENESS)
+    meant = [f"{ctx.command_path} {path}" for path, word in last_words.items() if word == near]
+    hint = f"{_did_you_mean(meant)} Commands: {', '.join(names)}"
     return UsageError(f"Unknown command {quote(name)}", hint.strip())
 
 
@@ -193,9 +192,10 @@ def _meant(option: str, ctx: Any) -> list[str]:
     if ctx is None or not option.startswith("--"):
         return []
     known = list(_options(ctx.command))
-    longer = [name for name in known if name.startswith(option)]
-    near = get_close_matches(option.lower()[2:], [name[2:] for name in known], n=1, cutoff=MIN_LIKENESS)
-    return longer or [f"--{name}" for name in near]
+    if longer := [name for name in known if name.startswith(option)]:
+        return longer
+    near = nearest(option.lower()[2:], [name[2:] for name in known], MIN_LIKENESS)
+    return [f"--{near}"] if near else []
 
 
 def _options(command: Any) -> Iterator[str]:
