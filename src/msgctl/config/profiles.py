@@ -148,7 +148,7 @@ class Profile(NamedTuple):
 
         ``is_quiet`` discards the standard error of the command.
         """
-        key, where = self.key, f"{self.label}: {self.key_source}" if self.by else VARIABLES["key"]
+        key, where = self.key, _where(self, self.key_source)
         if self.key_source == "key_command":
             from msgctl.config.credential import key_of_command
 
@@ -175,7 +175,7 @@ class StoredProfile(NamedTuple):
         """Return the profile. Raises ConfigurationError, which mentions the setting and the file or the variable."""
         base_url: str = self.setting("base_url", required=True)
         if fault := base_url_fault(base_url, allow_http=self.setting("allow_http") is True):
-            raise ConfigurationError(f"{self._where('base_url')} {fault}", URL_HINT)
+            raise ConfigurationError(f"{_where(self, 'base_url')} {fault}", URL_HINT)
         client = self.setting("client", required=True)
         sources = [setting for setting in KEY_SOURCES if self.settings.get(setting) is not None]
         if len(sources) > 1:
@@ -213,12 +213,14 @@ class StoredProfile(NamedTuple):
             fix = f"msgctl profile set {self.name} {option}"
         if value is None:
             reason = "no_credentials" if setting in ("client", "key") else ""
-            raise ConfigurationError(f"{self._where(setting)} is missing", fix, reason=reason)
+            raise ConfigurationError(f"{_where(self, setting)} is missing", fix, reason=reason)
         actual = "" if is_secret else f", not {_quoted(value)}"
-        raise ConfigurationError(f"{self._where(setting)} must be {rule}{actual}", fix)
+        raise ConfigurationError(f"{_where(self, setting)} must be {rule}{actual}", fix)
 
-    def _where(self, setting: str) -> str:
-        return f"{self.label}: {setting}" if self.by else VARIABLES[setting]
+
+def _where(profile: Profile | StoredProfile, setting: str) -> str:
+    """Return the description of a setting for messages."""
+    return f"{profile.label}: {setting}" if profile.by else VARIABLES[setting]
 
 
 COMMAND_LINE = "the command line"
