@@ -104,12 +104,12 @@ def api(
     Use it for endpoints without a command. It skips msgctl's safeguards: it does not check opt-outs, repeats or
     --once keys, and history and usage do not contain it.
 
-    With GET or --input, parameters are sent in the query, otherwise as a form. msgctl adds the client and the key where
+    With GET or --input, it sends parameters in the query, otherwise as a form. msgctl adds the client and the key where
     the service expects them, and prints the body of the response unchanged. The exit code is 0 for a 2xx status, unless
-    the body is a refusal. Otherwise it is 1, or 4 if the request was turned away for now, or 5 if it may have been
-    carried out.
+    the body is a refusal. Otherwise it is 1; or 4 if the service turned the request away for now; or 5 if it may have
+    carried out the request.
 
-    GET requests may be retried; all other requests are sent only once.
+    msgctl may retry a GET request. It sends all other requests only once.
     """
     if method == "GET" and body is not None:
         raise UsageError("A GET request has no body", "Give parameters with -f NAME=VALUE, or write POST before PATH.")

@@ -38,7 +38,7 @@ def check(
 ) -> Result:
     """Exit with 0 if at least N credits are left, with 6 if not.
 
-    Other exit codes mean that the balance could not be read: test for 6 in an alarm.
+    Other exit codes mean that msgctl could not read the balance: test for 6 in an alarm.
     """
     result = run(context, build(ops.BALANCE, {}))
     if not isinstance(result, ServiceResult):

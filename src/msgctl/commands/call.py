@@ -70,8 +70,8 @@ def send(
 ) -> Result:
     """Call each number and speak a message, or play stored audio.
 
-    A message and --voice are required, unless --audio-code is given. Without -m and --message-file, the message is read
-    from standard input.
+    Give a message and --voice, or --audio-code. Without -m and --message-file, msgctl reads the message from standard
+    input.
     """
     phones = numbers.digits_of_all(context, phone)
     parameters = call.values(context, message)

@@ -308,7 +308,7 @@ def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str,
 def doctor(context: Context) -> OwnResult:
     """Diagnose problems and suggest fixes.
 
-    It checks the profile and its file, the store, and then the service and the credentials, by reading the balance.
+    It checks the profile, its file and the store. Then it reads the balance to check the service and the credentials.
     --dry-run skips the checks that need the network. The exit code is 1 if a check failed.
     """
     failures: list[MsgctlError] = []

@@ -196,8 +196,8 @@ def run_due(context: Context) -> RawResult | None:
 
     Run it from cron: `msgctl help recipes` has the line of the crontab. It prints nothing if no job is due, and
     overlapping runs never send a job twice. A job stays scheduled if its window is closed, the service cannot be
-    reached, or the process is killed. Ctrl-C pauses it. A job that is more than 12 hours late, and has sent nothing, is
-    paused.
+    reached, or the process is killed. Ctrl-C pauses it. A `run-due` pauses a job that is more than 12 hours late
+    and has sent nothing.
     """
     from msgctl.cli.runs import due
 
@@ -265,8 +265,8 @@ def states(
 ) -> OwnResult:
     """Check the delivery state of accepted messages.
 
-    You can interrupt it and run it again. Messages in a final state, such as delivered, are not checked again. With
-    --follow, it exits with 6 if the time runs out: after an hour, or after --max-wait.
+    You can interrupt it and run it again. It does not check messages in a final state again. With --follow, it exits
+    with 6 if the time runs out: after an hour, or after --max-wait.
     """
     from msgctl.cli.runs import job_states, running
 

@@ -22,9 +22,9 @@ from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_WAIT
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
 
-    It follows the service's public API. The API does not specify these details, so they are invented: the cost of a
-    message, the states, the values of `error`, the text and lifetime of codes, and how clicks are counted. The real
-    service may differ. Any audio name is accepted, and any template except `missing`.
+    It follows the service's public API. The API does not specify these details, so the sandbox invents them: the cost
+    of a message, the states, the values of `error`, the text and lifetime of codes, and how clicks are counted. The
+    real service may differ. The sandbox accepts any audio name, and any template except `missing`.
     """
 )
 

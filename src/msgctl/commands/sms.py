@@ -60,7 +60,7 @@ def send(
 ) -> Result:
     """Send one SMS to each number, in one request.
 
-    Without -m and --message-file, the message is read from standard input.
+    Without -m and --message-file, msgctl reads the message from standard input.
     """
     phones = numbers.digits_of_all(context, phone, sms=True)
     sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))

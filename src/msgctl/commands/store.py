@@ -43,8 +43,8 @@ def move(
 ) -> TextResult:
     """Move --once keys, opt-outs, history and jobs from the store in use to an empty one.
 
-    Nothing can be sent meanwhile. Afterwards, the old store is closed: commands that send with it exit with 3, so that
-    no job is in two stores. If the move is interrupted, the same command continues it.
+    Nothing can be sent during the move. It closes the old store: commands that send with that store exit with 3, so
+    that no job is in two stores. If the move is interrupted, the same command continues it.
 
     No job may be running. Other machines and profiles that use the old store need the new setting, too.
 

@@ -140,8 +140,8 @@ def bulk(
 ) -> OwnResult:
     """Create a short URL for each row of a file, and print the file with a column "link".
 
-    The output is csv unless you choose another format. Existing short URLs are reused, so you can safely repeat the
-    command.
+    The output is csv unless you choose another format. msgctl reuses existing short URLs, so you can safely
+    repeat the command.
     """
     from msgctl.cli.runs.links import creation, search, short_url
 

@@ -33,9 +33,9 @@ def usage(
 ) -> OwnResult:
     """Show messages and credits by day, month, country and more.
 
-    Only accepted messages are counted: single sends, recipients of jobs and verification messages. The credits are the
-    charges in all responses. With -p, only messages of that profile. Days and months are in the profile's time zone, or
-    else this machine's. Messages that `job remove` and `history clear` delete are not counted.
+    It counts only accepted messages: single sends, recipients of jobs and verification messages. The credits are the
+    charges in all responses. With -p, it counts only messages of that profile. Days and months are in the profile's
+    time zone, or else this machine's. It does not count messages that `job remove` or `history clear` has deleted.
     """
     columns = (by, "messages", "credits")
     context.check_fields(columns)
