@@ -46,7 +46,7 @@ from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job
-from msgctl.store.lifecycle import check
+from msgctl.store.lifecycle import check_allowed
 from msgctl.store.owners import Resendable
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
@@ -101,7 +101,7 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
 
     job = which.resolve(context)
     running.check_account(context, job)
-    check(job, "resume")
+    check_allowed(job, "resume")
     before = Settings.load(job.settings)
     settings = replace(before, **options.values())
     opens = settings.hours(context.store.clock).closed_until(context.store.clock())
@@ -203,7 +203,7 @@ def run_due(context: Context) -> RawResult | None:
 
     if context.options.dry_run:
         raise UsageError("job run-due has no dry run", Hint("See what is scheduled: ", "job list"))
-    return due.run(context)
+    return due.send_due(context)
 
 
 @command(
@@ -315,7 +315,7 @@ def resend(
     job = job_named(context, name)
     context.run.job = job.id
     running.check_account(context, job)
-    check(job, "resend", only)
+    check_allowed(job, "resend", only)
     store = context.store
     outcomes, has_state = selected([only], context.words_of(job.profile))
     chosen = owners.resendable(store, job.number, outcomes, has_state)
@@ -363,7 +363,7 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     context.run.job = named.id
     if context.options.profile is not None:  # a job of another account may have the same name
         running.check_account(context, named)
-    check(named, "cancel")
+    check_allowed(named, "cancel")
     if named.state != "cancelled" or named.stopping:
         pending = plural(named.pending, "pending message")
         prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {pending}?')
@@ -421,7 +421,7 @@ def _named(context: Context, names: Iterable[str]) -> list[Job]:
                     f"Set {', '.join(profiles.VARIABLES.values())} again, or choose a profile of its account with -p."
                 )
             raise UsageError(f'The job "{job.reference}" belongs to another account', hint)
-        check(job, "remove")
+        check_allowed(job, "remove")
     return list(named.values())
 
 

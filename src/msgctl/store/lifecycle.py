@@ -40,7 +40,9 @@ ALLOWED: Mapping[str, Collection[Command]] = {
     "done": {"resume", "resend", "remove"},
     "cancelled": {"cancel", "remove"},
 }
-"""The commands that each state allows. `check` has the errors of the others; see `replayed_ending` for ``bulk``."""
+"""The commands that each state allows. `check_allowed` has the errors of the others, except ``bulk``: see
+`replayed_ending`.
+"""
 
 
 def replayed_ending(job: Job, canary_left: int | None) -> Ending | None:
@@ -53,7 +55,7 @@ def replayed_ending(job: Job, canary_left: int | None) -> Ending | None:
     ending = Ending.load(job.ending)
     if job.shown_state in ("done", "cancelled"):
         return ending
-    check(job, "bulk")
+    check_allowed(job, "bulk")
     if ending.why is Why.TOO_LATE:  # a person decides
         return ending
     if canary_left == 0 and not job.is_resending:
@@ -61,7 +63,7 @@ def replayed_ending(job: Job, canary_left: int | None) -> Ending | None:
     return None
 
 
-def check(job: Job, command: Command, only: str = "pending") -> None:
+def check_allowed(job: Job, command: Command, only: str = "pending") -> None:
     """Raise the error for a command that a job does not allow: ConditionError, or UsageError.
 
     If it was cancelled, the hint is about the recipients that ``only`` selects.

@@ -16,7 +16,7 @@ from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
 from msgctl.store.jobs import ONLY_RESEND, Job
-from msgctl.store.lifecycle import Command, check
+from msgctl.store.lifecycle import Command, check_allowed
 from msgctl.store.results import NEWEST, HasState
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, pages
@@ -42,7 +42,7 @@ def take(store: Store, number: int, command: Command = "resume", settings: str |
     owner = store.owner  # its lock is held before other processes can see it
     db.limit_idle(True)
     with _changing(store, number) as job:
-        check(job, command)
+        check_allowed(job, command)
         state = "scheduled" if job.state == "scheduled" else "active"
         is_resending, now = job.is_resending, store.now()
         if command in ("bulk", "resume"):
@@ -69,7 +69,7 @@ def ask_to_stop(store: Store, number: int, state: str) -> Job:
     with _changing(store, number) as job:
         if job.state in ENDED and not job.stopping and job.removed is None:
             return job
-        check(job, "cancel")
+        check_allowed(job, "cancel")
         if job.stopping == "cancelled":
             state = "cancelled"  # a pause does not take a cancel back
         if job.is_running:
@@ -129,7 +129,7 @@ def resend(
 
 
 def _check_resend(job: Job) -> None:
-    check(job, "resend")
+    check_allowed(job, "resend")
     if job.is_resending and job.pending:
         raise UsageError(
             f'An earlier resend of the job "{job.reference}" has not ended',
@@ -186,7 +186,7 @@ def schedule(store: Store, number: int, settings: str, due: int) -> None:
     Raises ConditionError, and UsageError if it was cancelled.
     """
     with _changing(store, number) as job:
-        check(job, "resume")
+        check_allowed(job, "resume")
         store.db.change(
             """UPDATE job SET state = 'scheduled', stopping = NULL, settings = ?, due = ?, owner = NULL,
             epoch = epoch + 1, is_resending = ?, updated = ? WHERE number = ?""",

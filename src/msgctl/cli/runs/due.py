@@ -26,7 +26,7 @@ MAX_LATE = 12 * 3600
 """Maximum seconds after its time at which a job is sent: after that, its message may be outdated."""
 
 
-def run(context: Context) -> RawResult | None:
+def send_due(context: Context) -> RawResult | None:
     """Send the due jobs, the longest overdue first, and print a line about each.
 
     Return None if none is due, or if another run-due is running on this machine. If a job cannot be sent, the error is
@@ -38,15 +38,15 @@ def run(context: Context) -> RawResult | None:
     if due := _all_due(context, failures):
         with files.locked(_lock(context)) as is_alone:
             if is_alone:
-                failures += _run_all(due)
+                failures += _send_all(due)
     return RawResult(b"", failures) if failures else None
 
 
-def _run_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
+def _send_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
     """Send jobs, each with the context of its store, until one is interrupted. Return their errors."""
     failures: list[MsgctlError] = []
     for store_context, job in due:
-        errors = _run(store_context, job)
+        errors = _send(store_context, job)
         failures += errors
         if any(isinstance(error, Interrupted) for error in errors):
             break  # the user knows why, and after a second Ctrl-C, a thread may still use the connection
@@ -104,7 +104,7 @@ def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context
             yield store_context
 
 
-def _run(context: Context, job: Job) -> list[MsgctlError]:
+def _send(context: Context, job: Job) -> list[MsgctlError]:
     """Send a job, and print its line. Return its errors."""
     name = context.options.profile
     if name is not None:  # the context of another store has any of the profiles that use it

@@ -63,7 +63,7 @@ def send_pending(context: Context, job: Job, command: Command, settings: str | N
     sender = Sender(context.store, owned, Settings.load(owned.job.settings), connect, context.monotonic)
     is_stored = True
     try:
-        _run(context, sender, owned.job)
+        _run_sender(context, sender, owned.job)
         job, how = sender.finish()
         context.run.is_job_stored = True
     except STORE_ERRORS as lost:
@@ -167,7 +167,7 @@ def _note_due(context: Context, job: Job) -> None:
 # --- progress and signals
 
 
-def _run(context: Context, sender: Sender, job: Job) -> None:
+def _run_sender(context: Context, sender: Sender, job: Job) -> None:
     """Run to the end and show progress: a bar on a terminal, one line a minute elsewhere.
 
     The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
