@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from msgctl import operations
-from msgctl.cli.runs.single import run
+from msgctl.cli.runs.single import run_request
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.main import build as build_tree
 from msgctl.cli.shell.tree import command
@@ -77,7 +77,7 @@ def new_operations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     @command(url.app, "list", "msgctl url list", performs=LIST)
     def list_(context: Context) -> Result:
         """List the short URLs."""
-        return run(context, build(LIST, {}))
+        return run_request(context, build(LIST, {}))
 
     @command(sms.app, "flash", "msgctl sms flash Hola 573001234567", performs=FLASH)
     def flash(
@@ -86,7 +86,7 @@ def new_operations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         phone: Annotated[list[str], typer.Argument(help="Phone numbers.")],
     ) -> Result:
         """Send a flash SMS."""
-        return run(context, build(FLASH, {"phone": phone, "text": text}))
+        return run_request(context, build(FLASH, {"phone": phone, "text": text}))
 
     yield
     build_tree.cache_clear()

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from msgctl import operations as ops
-from msgctl.cli.runs.single import run
+from msgctl.cli.runs.single import run_request
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import number_option
 from msgctl.cli.shell.tree import command, group
@@ -21,7 +21,7 @@ app = group("Show the credits left in the account.")
 def balance(ctx: typer.Context) -> Result | None:
     if ctx.invoked_subcommand is None:
         ctx.obj.check_fields(of_record(ops.BALANCE.record))
-        return run(ctx.obj, build(ops.BALANCE, {}))
+        return run_request(ctx.obj, build(ops.BALANCE, {}))
     return None
 
 
@@ -40,7 +40,7 @@ def check(
 
     Other exit codes mean that msgctl could not read the balance: test for 6 in an alarm.
     """
-    result = run(context, build(ops.BALANCE, {}))
+    result = run_request(context, build(ops.BALANCE, {}))
     if not isinstance(result, ServiceResult):
         return result
     response = result.responses[0]

@@ -136,9 +136,9 @@ def import_(
 
     context.note_sandbox()
     name = name_of(source.file)
-    with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as people:
-        faults = people.faults
-        rows = _with_channels(people, channel)
+    with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as recipients:
+        faults = recipients.faults
+        rows = _with_channels(recipients, channel)
         if context.options.dry_run:
             context.check_fields(IMPORTED)
             listed = [_listed(row) for row in rows]
@@ -153,31 +153,33 @@ def import_(
                 raise faults.error(CORRECT)
 
         count, new = stored.add_optouts(context.store, entries())
-    context.note(f"Numbers in {name}: {people.source}")
+    context.note(f"Numbers in {name}: {recipients.source}")
     if faults.invalid:
         context.note(rows_left_out(faults.invalid, "invalid", name))
     if faults.blank:
         context.note(rows_left_out(faults.blank, "blank", name))
     _note_added(context, count, new)
-    return TextResult("", {"file": source.file, "numbers": count, "added": new, "phone_column": people.source.column})
+    return TextResult(
+        "", {"file": source.file, "numbers": count, "added": new, "phone_column": recipients.source.column}
+    )
 
 
-def _with_channels(people: Recipients, default: str) -> Iterator[Recipient | InvalidRow]:
+def _with_channels(recipients: Recipients, default: str) -> Iterator[Recipient | InvalidRow]:
     """Yield the rows, each with its channel as its only value. A row without a valid channel is a fault."""
     from msgctl.lists.header import find_column
     from msgctl.lists.rows import InvalidRow
 
-    place = find_column("channel", people.columns)
-    for row in people.counted():
+    index = find_column("channel", recipients.columns)
+    for row in recipients.counted():
         if isinstance(row, InvalidRow):
             yield row
             continue
-        text = "" if place is None else row.values[place].strip()
+        text = "" if index is None else row.values[index].strip()
         try:
             channel = channel_parser(text) if text else default
         except UsageError as error:
             invalid = InvalidRow(row.line, row.phone, error.message)
-            people.faults.add(invalid)
+            recipients.faults.add(invalid)
             yield invalid
         else:
             yield row._replace(values=(channel,))

@@ -63,7 +63,7 @@ def send(
     Without -m and --message-file, msgctl reads the message from standard input.
     """
     phones = numbers.digits_of_all(context, phone, sms=True)
-    sms = _text(context, message.read(context), gsm7=gsm7, recipients=len(phones))
+    sms = _text(context, message.read(context), gsm7=gsm7, recipient_count=len(phones))
     count = counting.count(sms)
     counting.check_segments(count, max_segments)
     if context.options.dry_run:
@@ -128,12 +128,12 @@ def segments(
     return OwnResult({**count, "not_gsm7": list(count["not_gsm7"])}, tuple(count))
 
 
-def _text(context: Context, text: str, *, gsm7: bool, recipients: int = 1) -> str:
+def _text(context: Context, text: str, *, gsm7: bool, recipient_count: int = 1) -> str:
     """Return the text of an SMS, converted if ``gsm7``; otherwise note how many credits this would save."""
     if gsm7:
         text, left_out = counting.to_gsm7(text)
         if left_out:
             context.note(note_of_left_out(left_out))
     elif saved := counting.saved_by_gsm7(text):
-        context.note(f"--gsm7 would save {plural(saved * recipients, 'credit')}")
+        context.note(f"--gsm7 would save {plural(saved * recipient_count, 'credit')}")
     return text

@@ -51,7 +51,7 @@ def move(
     To move back to a closed store, delete it first: its records are in the store in use. `msgctl help servers`
     shows how.
     """
-    location, timeout = context.store_place, context.options.timeout
+    location, timeout = context.store_location, context.options.timeout
     place = without_password(to)
     with ExitStack() as stack:
         try:

@@ -6,7 +6,7 @@ from typing import Annotated
 from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.options.send import Numbers, Phone, chosen_voice, option, setting
-from msgctl.cli.runs.single import run
+from msgctl.cli.runs.single import run_request
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, text_option, value_option
@@ -43,7 +43,7 @@ class CodeRecipient(OptionGroup):
 @command(app, "send-sms", "msgctl 2fa send-sms 573001234567 --app-name Shop", performs=ops.SMS_2FA)
 def send_sms(context: Context, to: CodeRecipient, numbers: Numbers) -> Result:
     """Send a verification code by SMS."""
-    return run(context, build(ops.SMS_2FA, to.values(context, numbers, sms=True)))
+    return run_request(context, build(ops.SMS_2FA, to.values(context, numbers, sms=True)))
 
 
 @command(
@@ -62,7 +62,7 @@ def send_call(
         raise UsageError("--app-name and --voice are missing", "Give --app-name NAME and --voice NAME.")
     parameters = to.values(context, numbers) | {"retries": retries}
     parameters["voice"] = chosen_voice(context, voice, ops.CALL_2FA.field("voice"))
-    return run(context, build(ops.CALL_2FA, parameters))
+    return run_request(context, build(ops.CALL_2FA, parameters))
 
 
 @command(
@@ -79,7 +79,7 @@ def send_chatapp(
     numbers: Numbers,
 ) -> Result:
     """Send a verification code by chat app."""
-    return run(context, build(ops.CHATAPP_2FA, to.values(context, numbers) | {"template": template}))
+    return run_request(context, build(ops.CHATAPP_2FA, to.values(context, numbers) | {"template": template}))
 
 
 @command(
@@ -113,4 +113,4 @@ def verify(
     if not code:
         raise UsageError("The code is empty", "Give the code that the phone received.")
     parameters["code"] = values.short_text(code, "--code")
-    return run(context, build(ops.VERIFY_2FA, parameters))
+    return run_request(context, build(ops.VERIFY_2FA, parameters))

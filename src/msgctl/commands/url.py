@@ -12,7 +12,7 @@ from msgctl import operations as ops
 from msgctl import values
 from msgctl.cli.options.bulk import InputFile
 from msgctl.cli.options.send import field_parser, option
-from msgctl.cli.runs.single import dry_run, run
+from msgctl.cli.runs.single import dry_run, run_request
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import OptionGroup, date_option, parser, save_option, text_option, value_option
 from msgctl.cli.shell.tree import command, group
@@ -86,7 +86,7 @@ def shorten(
         "domain-name": domain_name,
         "expiration-time-statistics": expiration_months,
     }
-    return run(context, build(ops.URL_SHORT, parameters))
+    return run_request(context, build(ops.URL_SHORT, parameters))
 
 
 @command(
@@ -111,7 +111,7 @@ def stats(
     """Show the clicks on a short URL."""
     since, until = days.period(context)
     parameters = {"name-url": name, "since": since.isoformat(), "until": until.isoformat(), "category": category}
-    return run(context, build(ops.URL_STATISTIC, parameters))
+    return run_request(context, build(ops.URL_STATISTIC, parameters))
 
 
 # --- a file of links

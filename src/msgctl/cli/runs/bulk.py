@@ -32,36 +32,36 @@ def send_bulk(
     If there is a job with its name, continue it or return its result. Raises UsageError.
     """
     settings = _settings(context, content, source, options)
-    start = Start.of(context, settings)
+    start = Start.from_settings(context, settings)
     lists_rows = _check_output(context, source, rules)
-    people = BulkList(context, content, source, numbers, rules.exclude or ())
+    bulk_list = BulkList(context, content, source, numbers, rules.exclude or ())
     if rules.test_to is not None:
-        start.check(context)
-        return _send_test(people, settings, rules.test_to)
+        start.check_not_past(context)
+        return _send_test(bulk_list, settings, rules.test_to)
     store = context.store
     removal.tidy(store)
-    number = jobs.create(store, context.profile.account, settings.profile, settings.command, settings.dump())
+    job_number = jobs.create(store, context.profile.account, settings.profile, settings.command, settings.dump())
     with ExitStack() as unpublished:
-        unpublished.callback(removal.discard, store, number)
-        rows = people.import_into(number, settings)
+        unpublished.callback(removal.discard, store, job_number)
+        rows = bulk_list.import_into(job_number, settings)
         job = None
         if rules.name is not None and not context.options.dry_run:
             job = bulk_job.named(context, rules.name, rows.digest)
         if job is None:
             for note in rows.notes:
                 context.note(note)
-            start.check(context)
+            start.check_not_past(context)
             approval = Approval(context, rows, start, source.skip_invalid, lists_rows, rules.save)
             if (dry_result := approval.ask()) is not None:
                 if lists_rows:  # they are read when they are printed
                     context.stack.enter_context(unpublished.pop_all())
                 return dry_result
-            job = bulk_job.publish(context, number, rows.settings, rows.digest, rules.name, start)
-            if job.number == number:
+            job = bulk_job.publish(context, job_number, rows.settings, rows.digest, rules.name, start)
+            if job.number == job_number:
                 unpublished.pop_all()
                 return bulk_job.begin(context, job)
         if rules.exclude:
-            bulk_job.check_exclude(context, number, job, content.operation.channel)
+            bulk_job.check_exclude(context, job_number, job, content.operation.channel)
     return bulk_job.continue_earlier(context, job, settings)
 
 
@@ -95,11 +95,11 @@ def _check_output(context: Context, source: Source, rules: JobRules) -> bool:
     return False
 
 
-def _send_test(people: BulkList, settings: Settings, phone: str) -> Result:
+def _send_test(bulk_list: BulkList, settings: Settings, phone: str) -> Result:
     """Send the message of the first row to a phone as a single send. It never makes a later message a repeat."""
-    context, operation = people.context, people.content.operation
-    to = people.numbers.digits_of(context, phone, sms=operation.channel == "sms")
-    message = people.first_message()
+    context, operation = bulk_list.context, bulk_list.content.operation
+    to = bulk_list.numbers.digits_of(context, phone, sms=operation.channel == "sms")
+    message = bulk_list.first_message()
     phones = [to] if operation.field("phone").several else to
     request = build(operation, {**settings.fixed, **message.parameters, "phone": phones})
     request = request._replace(contacts=[to])

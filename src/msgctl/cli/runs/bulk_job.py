@@ -33,7 +33,7 @@ class Start(NamedTuple):
     """The time zone of the job; None for this machine's."""
 
     @classmethod
-    def of(cls, context: Context, settings: Settings) -> Start:
+    def from_settings(cls, context: Context, settings: Settings) -> Start:
         """Return when a job with these settings starts. Raises UsageError."""
         if settings.days is not None and settings.window is None:
             raise UsageError("--days needs --window", "For example: --window 08:00-19:00 --days mon-sat")
@@ -46,7 +46,7 @@ class Start(NamedTuple):
         opens = settings.hours(clock).closed_until(at or now)
         return cls(at, at if opens is None else opens, settings.zone)
 
-    def check(self, context: Context) -> None:
+    def check_not_past(self, context: Context) -> None:
         """Raise UsageError if --at is in the past. Not called if an earlier run of this command created the job."""
         if self.at is None or self.at > (now := context.store.clock()):
             return
@@ -89,7 +89,9 @@ def _still_sends(context: Context, job: Job) -> Hint:
     )
 
 
-def publish(context: Context, number: int, settings: Settings, digest: bytes, name: str | None, start: Start) -> Job:
+def publish(
+    context: Context, job_number: int, settings: Settings, digest: bytes, name: str | None, start: Start
+) -> Job:
     """Make a job visible, and return it, or the earlier job with its name."""
     state, due = "active", None
     if start.due is not None:
@@ -99,10 +101,10 @@ def publish(context: Context, number: int, settings: Settings, digest: bytes, na
         zone = machine_zone(context.environ.get("TZ"), datetime.fromtimestamp(store.clock(), UTC))
     dump = replace(settings, timezone=zone).dump()
     try:
-        job = jobs.publish(store, number, state=state, digest=digest, name=name, due=due, settings=dump)
+        job = jobs.publish(store, job_number, state=state, digest=digest, name=name, due=due, settings=dump)
         context.run.job = job.id
     except KeyboardInterrupt:
-        job = jobs.get(store, number)
+        job = jobs.get(store, job_number)
         if job.state != "importing":
             context.run.job = job.id  # the error mentions it
         raise
@@ -117,11 +119,11 @@ def begin(context: Context, job: Job) -> OwnResult:
     return running.scheduled(context, job)
 
 
-def check_exclude(context: Context, number: int, earlier: Job, channel: str) -> None:
+def check_exclude(context: Context, job_number: int, earlier: Job, channel: str) -> None:
     """Raise UsageError if the earlier job with this name will send to people whom --exclude leaves out."""
     if earlier.is_running or earlier.state in ENDED:
         return
-    pending = recipients.excluded_later(context.store, number, earlier.number)
+    pending = recipients.excluded_later(context.store, job_number, earlier.number)
     opted_out = people.opted_out(context.store, pending, channel)
     if number_left := len({*pending} - opted_out):
         raise UsageError(

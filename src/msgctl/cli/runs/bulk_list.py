@@ -25,7 +25,7 @@ from msgctl.lists.rows import Recipient
 from msgctl.lists.table import Recipients
 from msgctl.lists.template import Message, Renderer
 from msgctl.operations import Operation
-from msgctl.store import recipients
+from msgctl.store.recipients import exclude
 from msgctl.text import shorten
 
 
@@ -52,7 +52,7 @@ class Imported:
     segments with --gsm7. ``notes`` about --exclude are only true for a new job.
     """
 
-    number: int
+    job_number: int
     settings: Settings
     digest: bytes
     faults: Faults
@@ -76,53 +76,53 @@ class BulkList:
         content = self.content
         cells = self.numbers.cells(self.context, sms=content.operation.channel == "sms")
         is_optional = bool(self.exclude)  # --phone-column may be a column of a file of --exclude
-        with self.source.opened(self.context, is_optional=is_optional, phones=cells) as people:
+        with self.source.opened(self.context, is_optional=is_optional, phones=cells) as recipients:
             try:
                 renderer = Renderer(
-                    people, content.templates, content.check, gsm7=content.gsm7, max_segments=content.max_segments
+                    recipients, content.templates, content.check, gsm7=content.gsm7, max_segments=content.max_segments
                 )
             except UsageError:
-                deque(people.rows, maxlen=0)  # an error about the whole file, such as its sheet, comes first
+                deque(recipients.rows, maxlen=0)  # an error about the whole file, such as its sheet, comes first
                 raise
-            yield people, renderer
+            yield recipients, renderer
 
     def first_message(self) -> Message:
         """Return the message of the first row. Raises UsageError."""
         message = None
-        with self._opened() as (people, renderer):
-            for row in people.rows:  # all of them, because a fault may be anywhere in the file
+        with self._opened() as (recipients, renderer):
+            for row in recipients.rows:  # all of them, because a fault may be anywhere in the file
                 if message is None and isinstance(row, Recipient):
                     message = renderer(row)
         if message is None:
             raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
         return message
 
-    def import_into(self, number: int, settings: Settings) -> Imported:
+    def import_into(self, job_number: int, settings: Settings) -> Imported:
         """Write the rows of the file to an invisible job, and leave out the numbers of --exclude. Raises UsageError."""
         context, content = self.context, self.content
         fixed = {name: value for name, value in settings.fixed.items() if name != "country-code"}
         common = json.dumps([settings.operation, fixed, content.templates, content.gsm7])
-        importer = Importer(context.store, number, settings, common)
-        with self._opened() as (people, renderer):
-            columns = importer.read(people, renderer)
+        importer = Importer(context.store, job_number, settings, common)
+        with self._opened() as (recipients, renderer):
+            columns = importer.read(recipients, renderer)
         self._warn_of_braces(renderer)
         if renderer.would_save:
             context.note("Some messages would need fewer segments with --gsm7")
         notes: list[str] = []
-        files = [people.columns, *(self._leave_out(number, file, notes) for file in self.exclude)]
+        files = [recipients.columns, *(self._leave_out(job_number, file, notes) for file in self.exclude)]
         chosen = self.source.phone_column
         if chosen is not None and all(find_column(chosen, names) is None for names in files):
             raise FileError(f"No file has a column {values.quote(chosen)}", "Check --phone-column.")
         settings = replace(
             settings,
             columns=columns,
-            phone_column=people.source.column,
-            phones=str(people.source),
-            blank=people.faults.blank,
+            phone_column=recipients.source.column,
+            phones=str(recipients.source),
+            blank=recipients.faults.blank,
         )
-        faults = replace(people.faults, file=self._file)
+        faults = replace(recipients.faults, file=self._file)
         left_out = [*importer.left_out]
-        return Imported(number, settings, importer.digest, faults, left_out, renderer.would_save, notes)
+        return Imported(job_number, settings, importer.digest, faults, left_out, renderer.would_save, notes)
 
     @property
     def _file(self) -> str:
@@ -141,25 +141,25 @@ class BulkList:
                 "For the value in the row, write the name of a column in single braces."
             )
 
-    def _leave_out(self, number: int, file: str, notes: list[str]) -> Sequence[str]:
+    def _leave_out(self, job_number: int, file: str, notes: list[str]) -> Sequence[str]:
         """Leave out the people in a file, and return its columns. Raises UsageError for its faults."""
         context, column = self.context, self.source.phone_column
         reading = Reading(phone_column=column, is_optional=True, leaves_out=True, phones=self.numbers.cells(context))
-        with opened(file, context.stdin.buffer, reading, note=context.note) as listed:
-            numbers = (row.phone for row in listed.counted() if isinstance(row, Recipient))
-            recipients.exclude(context.store, number, numbers, f"excluded by {name_of(file)}")
-        faults = listed.faults
+        with opened(file, context.stdin.buffer, reading, note=context.note) as recipients:
+            numbers = (row.phone for row in recipients.counted() if isinstance(row, Recipient))
+            exclude(context.store, job_number, numbers, f"excluded by {name_of(file)}")
+        faults = recipients.faults
         if faults.invalid:
             listing = f"optout import {shlex.quote(file)} --dry-run -o csv"
             if self.numbers.country_code is not None:
                 listing += f" --country-code {self.numbers.country_code}"
-            if column is not None and find_column(column, listed.columns) is not None:
+            if column is not None and find_column(column, recipients.columns) is not None:
                 listing += f" --phone-column {shlex.quote(column)}"
             raise faults.error(
                 "Fix the file: a person without a number there would get the message.",
                 Hint("To list all invalid rows: ", listing),
             )
-        notes.append(f"Excluded by {name_of(file)}: {listed.source}")
+        notes.append(f"Excluded by {name_of(file)}: {recipients.source}")
         if faults.blank:
             notes.append(rows_left_out(faults.blank, "blank", name_of(file)))
-        return listed.columns
+        return recipients.columns

@@ -43,7 +43,7 @@ class Approval:
         context, rows, settings, options = self.context, self.rows, self.rows.settings, self.context.options
         store = context.store
         rules = exclusion_rules(settings, self.start.due or store.clock())
-        tally = Tally.of(store, rows.number, context.profile.account, rules)
+        tally = Tally.of(store, rows.job_number, context.profile.account, rules)
         plan = Plan(settings, rows.faults, tally, self.start.due, gsm7_saves=rows.gsm7_saves)
         repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
         fault = plan.fault(repeated, skip_invalid=self.skip_invalid, is_listed=self.lists_rows)
@@ -64,7 +64,7 @@ class Approval:
 
     def _listed(self, plan: Plan, rules: ExclusionRules, fault: UsageError | None) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
-        context, number, settings = self.context, self.rows.number, plan.settings
+        context, job_number, settings = self.context, self.rows.job_number, plan.settings
         columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
         context.check_fields(columns)
         if context.is_json:
@@ -72,7 +72,7 @@ class Approval:
         elif context.shows_notes:
             self._explain(plan)
         account = context.profile.account
-        rows = StoredRows(lambda: planned_rows(context.store, number, account, settings, rules))
+        rows = StoredRows(lambda: planned_rows(context.store, job_number, account, settings, rules))
         return OwnResult(rows, columns, failures=[fault] if fault else [], save=self.save)
 
     def _explain(self, plan: Plan) -> None:

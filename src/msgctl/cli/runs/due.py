@@ -93,14 +93,14 @@ def _contexts(context: Context, failures: list[MsgctlError]) -> Iterator[Context
     known: set[str] = set()
     for store_context, has_store in contexts:
         try:
-            place = str(store_context.store_place)
+            location = str(store_context.store_location)
         except ConfigurationError as error:
             failure = _its_jobs_not_sent(error)
             if has_store and failure.what not in [earlier.what for earlier in failures]:
                 failures.append(failure)
             continue
-        if place not in known:
-            known.add(place)
+        if location not in known:
+            known.add(location)
             yield store_context
 
 
@@ -167,7 +167,7 @@ def _print(context: Context, job: Job) -> None:
 
 def _lock(context: Context) -> Path:
     """Return the lock file of run-due on this machine. It is beside a store file, or else in the state directory."""
-    place: str | Path = ""
+    location: str | Path = ""
     with suppress(ConfigurationError):  # other profiles can be used
-        place = context.store_place
-    return place.with_name("run-due.lock") if isinstance(place, Path) else files.state_path("run-due.lock")
+        location = context.store_location
+    return location.with_name("run-due.lock") if isinstance(location, Path) else files.state_path("run-due.lock")

@@ -53,7 +53,7 @@ def send_message(context: Context, request: Request, options: SendOptions, wait:
         key = _key(context, request, options.once, resend_unknown=options.resend_unknown)
         context.run.is_once = not options.resend_unknown
     channel = None if options.ignore_optout else request.operation.channel
-    result = run(context, request, key=key, channel=channel)
+    result = run_request(context, request, key=key, channel=channel)
     if isinstance(result, OwnResult) or wait is None or not wait.wait:
         return result
     from msgctl.cli.runs.tracking import track_sent
@@ -61,7 +61,7 @@ def send_message(context: Context, request: Request, options: SendOptions, wait:
     return track_sent(context, result, wait.max_wait or 300.0, wait.until)
 
 
-def run(
+def run_request(
     context: Context, request: Request, *, key: Key | None = None, channel: str | None = None
 ) -> ServiceResult | OwnResult:
     """Make a request like `perform`; in a dry run, describe it instead."""

@@ -54,8 +54,8 @@ def complete(command: Any, context: Any) -> NoReturn:
 
 def _is_redirected() -> bool:
     """Return whether bash completes the file of a redirection, such as ``< FILE``."""
-    words, number = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD", "0"))
-    return any(word.startswith(("<", ">")) for word in words[max(number - 1, 0) : number + 1])
+    typed, index = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD", "0"))
+    return any(word.startswith(("<", ">")) for word in typed[max(index - 1, 0) : index + 1])
 
 
 def script(shell: str) -> str:
@@ -102,7 +102,7 @@ def job_names(ctx: typer.Context) -> list[str]:
     from msgctl.store.store import open_store
 
     with suppress(MsgctlError):
-        location = ctx.obj.store_place
+        location = ctx.obj.store_location
         if isinstance(location, str) or location.exists():  # completion creates no store
             with closing(open_store(location, timeout=MAX_STORE_WAIT, creates=False)) as store:
                 return [name for job in jobs.listed(store) for name in (job.name, job.id) if name]

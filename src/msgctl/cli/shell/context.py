@@ -202,12 +202,12 @@ class Context:
         from msgctl.store.store import open_store
 
         try:
-            store = open_store(self.store_place, timeout=timeout, clock=self._given_clock)
+            store = open_store(self.store_location, timeout=timeout, clock=self._given_clock)
         except StoreMovedError as error:
             raise error.with_hint(*self.commands_for_store(error.new)) from None
         except STORE_ERRORS as error:
-            place = self.store_place
-            if error.hint == files.STORE_ELSEWHERE and isinstance(place, Path) and place.name == profiles.SANDBOX_STORE:
+            is_of_sandbox = Path(self.store_location).name == profiles.SANDBOX_STORE
+            if error.hint == files.STORE_ELSEWHERE and is_of_sandbox:
                 error = error.replaced(hint=files.STATE_ELSEWHERE)
             if self.run.command in STORE_CHANGES:
                 error = error.replaced(consequence="nothing was changed")
@@ -221,7 +221,7 @@ class Context:
         return self.stack.enter_context(closing(store))
 
     @property
-    def store_location(self) -> str | Path | None:
+    def chosen_store(self) -> str | Path | None:
         """The URL or path of the store in MSGCTL_STORE or the profile; None for the usual file."""
         profile = None
         with suppress(NoProfileError):  # `msgctl optout` needs no profile
@@ -232,17 +232,17 @@ class Context:
         return location_of(location) if location else None
 
     @property
-    def store_place(self) -> str | Path:
+    def store_location(self) -> str | Path:
         """The URL or path of the store, including the usual file, in one spelling."""
-        return resolved(self.store_location or files.state_path("store.sqlite3", "MSGCTL_STORE"))
+        return resolved(self.chosen_store or files.state_path("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
         """Return the commands that make all profiles of this run's store use another one."""
         if not self.environ.get("MSGCTL_STORE"):
-            place, names = str(self.store_place), []
+            location, names = str(self.store_location), []
             for name in self.config.profiles:
                 with suppress(ConfigurationError):
-                    if str(self.with_profile(name).store_place) == place:
+                    if str(self.with_profile(name).store_location) == location:
                         names.append(name)
             if names:
                 return [f"msgctl profile set {shlex.quote(name)} --store {shlex.quote(new)}" for name in names]
@@ -264,7 +264,7 @@ class Context:
     @cached_property
     def client(self) -> "Client":
         credential = self.credential
-        if self.store_location is not None and not (self.profile.is_sandbox or self._is_doctor):
+        if self.chosen_store is not None and not (self.profile.is_sandbox or self._is_doctor):
             self.optional_store  # noqa: B018 (it warns)
         from msgctl.http.client import Client
 

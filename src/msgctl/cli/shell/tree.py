@@ -48,7 +48,7 @@ class _WithGlobalOptions:
         self.facts: CommandFacts = getattr(attributes.get("callback"), "facts", NO_FACTS)
         shared = [self._adapted(option, parameters) for option in global_options()]
         # Typer shows the panels in the order of their first options.
-        order = {panel: place for place, panel in enumerate(PANELS)}
+        order = {panel: index for index, panel in enumerate(PANELS)}
         everything = sorted([*parameters, *shared], key=lambda param: order.get(param.rich_help_panel, len(order) - 2))
         attributes |= {"params": everything, "add_help_option": False}  # --help is one of the global options
         super().__init__(**attributes)
@@ -281,7 +281,7 @@ def command(
     command, and the options after the first argument belong to that command.
     """
 
-    def add(function: Function) -> Function:
+    def decorate(function: Function) -> Function:
         callback = expanded(function)
         vars(callback)["facts"] = CommandFacts(*examples, **facts)
         epilog = "\n".join(["Examples:", *(f"  {example}" for example in examples)])
@@ -298,7 +298,7 @@ def command(
         )(callback)
         return function
 
-    return add
+    return decorate
 
 
 def _filled(text: str) -> str:
