@@ -67,9 +67,10 @@ def test_recipients_of_one_message_share_requests(store: Store) -> None:
 def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
     job = published(store, [phone(each) for each in range(8)])
     people.add_optouts(store, [(phone(1), "sms"), (phone(2), people.ALL), (phone(3), "call")])
+    assert people.pending_optouts(store, job.number, "sms") == 2
     sending = owners.take(store, job.number)
     assert [len(each.phones) for each in intend(sending, size=5, wanted=5)] == [5, 1]
-    assert sending.job.excluded == 2
+    assert (sending.job.excluded, people.pending_optouts(store, job.number, "sms")) == (2, 0)
     reasons = {each.phone: each.error for each in recipients.report(store, job.number) if each.outcome == "excluded"}
     assert reasons == {phone(1): OPTED_OUT, phone(2): OPTED_OUT}
 

@@ -44,7 +44,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
-from msgctl.store import jobs, owners, recipients
+from msgctl.store import jobs, owners, people, recipients
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import check_allowed
 from msgctl.store.owners import Resendable
@@ -121,10 +121,10 @@ def resume(context: Context, which: Which, *, options: ChangedOptions) -> OwnRes
     if job.state == "scheduled" and (job.due or 0) > context.store.now():
         when = context.time_in_words((job.due or 0) / 1000)
         context.warn(f'The job "{job.reference}" is scheduled for {when}')
-        question = f"Send {pending.in_words} now?{pending.canary}"
+        question = f"Send {pending.in_words} now?{pending.remarks}"
         prompts.confirm(context, question, "nothing was sent, and it remains scheduled")
     elif job.pending and not pending.limit:
-        context.note(f"Sending {pending.in_words}.{pending.canary}")
+        context.note(f"Sending {pending.in_words}.{pending.remarks}")
     changed = settings.dump() if settings != before else None
     return running.send_pending(context, job, "resume", changed)
 
@@ -140,30 +140,32 @@ def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -
     when = ""
     if not is_open:
         when = " when its window opens"
-    context.note(f"The job would send {pending.in_words}{when}.{pending.canary}")
+    context.note(f"The job would send {pending.in_words}{when}.{pending.remarks}")
 
 
 class _Pending(NamedTuple):
     """The pending messages of a job and their estimate: ``2 pending messages for about 2 credits (20 of 22 used)``.
 
-    ``limit`` says that the limit of credits allows none of them, and ``canary`` that the job pauses after some of them;
-    each is empty if it is not so.
+    ``limit`` says that the limit of credits allows none of them. ``remarks`` are about people who opted out, and about
+    --canary. Each may be empty.
     """
 
     in_words: str
     limit: str
-    canary: str
+    remarks: str
 
 
 def _pending(context: Context, job: Job, settings: Settings) -> _Pending:
-    budget, limit, pause = budget_of(context.store, settings, job), "", ""
+    budget, limit, remarks = budget_of(context.store, settings, job), "", ""
     cost = recipients.pending_cost(context.store, job.number)
     if budget is not None and job.pending and budget.allows(1, cost.least) == 0:
         limit = budget.reached().what
+    if opted_out := people.pending_optouts(context.store, job.number, settings.performs.channel):
+        remarks = f" {plural(opted_out, 'recipient')} opted out and will get nothing."
     canary = canary_left(context.store, settings, job)
     if canary and canary < job.pending:
-        pause = f" The job pauses after {plural(canary, 'recipient')}."
-    return _Pending(f"{plural(job.pending, 'pending message')}{_cost(cost.segments, settings, budget)}", limit, pause)
+        remarks += f" The job pauses after {plural(canary, 'recipient')}."
+    return _Pending(f"{plural(job.pending, 'pending message')}{_cost(cost.segments, settings, budget)}", limit, remarks)
 
 
 def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
