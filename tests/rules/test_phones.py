@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 
 import phonenumbers
 import pytest
@@ -129,9 +130,9 @@ def _spellings(region: str) -> list[str]:
     return texts
 
 
-@pytest.mark.slow
-def test_a_reader_of_many_numbers_reads_each_as_read_does() -> None:
-    for region in REGIONS:
+@pytest.mark.parametrize("regions", [("AR", "CO", "US"), pytest.param(REGIONS, marks=pytest.mark.slow)], ids=len)
+def test_a_reader_of_many_numbers_reads_each_as_read_does(regions: Sequence[str]) -> None:
+    for region in regions:
         for country in (None, region):
             reader = phones.Reader(country, sms=True)
             for text in _spellings(region):
