@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
+
+from msgctl.sandbox.server import GARBAGE
 
 from .world import PHONE, Served, World, as_http, posted
 
@@ -26,6 +29,17 @@ def test_a_fault_can_close_the_connection_and_is_in_the_log_of_the_server(world:
     world.fault("drop:/api/v1/send-sms")
     assert served.raw(as_http(SMS)) == b""
     assert (world.credits, served.log[0].endswith("fault drop")) == (999, True)
+
+
+def test_a_fault_can_damage_the_bytes_of_a_response(world: World, served: Served) -> None:
+    world.fault("garbage:next=1")
+    assert served.raw(as_http(SMS)) == GARBAGE
+    whole = served.send(SMS)
+    world.fault("truncate:next=1")
+    head, _, body = served.raw(as_http(SMS)).partition(b"\r\n\r\n")
+    length = int(re.findall(rb"content-length: (\d+)", head, re.IGNORECASE)[0])
+    assert (len(body), length, b"Connection: close" in head) == (length // 2, len(whole.body), True)
+    assert world.credits == 997, "the operation was carried out"
 
 
 def test_delays_add_up_before_the_response(world: World, served: Served) -> None:
