@@ -392,6 +392,9 @@ def test_formats_change_only_dates_times_and_durations() -> None:
         (0.5, "h:mm", "12:00:00"),
         (1.5, "[h]:mm", "36:00:00"),
         (0.25, "[h]:mm:ss", "6:00:00"),
+        (3599 / 86400, "[h]:mm:ss", "0:59:59"),
+        (3661 / 86400, "[h]:mm:ss", "1:01:01"),
+        (2 + 71 / 86400, "[h]:mm:ss", "48:01:11"),
     ]
     for column, (value, form, _) in enumerate([(int(ANA), "0", ""), *cells]):
         sheet.write(0, column, f"c{column}" if column else "phone")
