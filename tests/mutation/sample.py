@@ -9,9 +9,9 @@ than P percent of the changes.
 The processes share the tests and the mutants; each has its own copy of the source and its own PostgreSQL server. First
 all tests run once, to record which test reaches which statement. Then each mutant runs in a fork of its process. The
 fork replaces the code of one function and runs tests that reach the statement, and stops at the first that fails. Tests
-that take different paths through the module come first, the fastest first. FOLDER contains the copies of the source and
-all verdicts; a run with the same FOLDER continues. harmless.txt lists mutants that no test needs to find, with the
-reason.
+that take different paths through the module come first, the fastest first. A statement that only runs while modules are
+imported is tested in new processes. FOLDER contains the copies of the source and all verdicts; a run with the same
+FOLDER continues. harmless.txt lists mutants that no test needs to find, with the reason.
 Constants of modules and classes, and sentences, which golden files contain, are not changed.
 """
 
@@ -32,6 +32,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -53,6 +54,7 @@ MODULES = ("**/*.py",)
 FOLDERS = "rules", "store", "contract", "faults", "golden", "stories", "sandbox", "process", "test_imports.py"
 STARTED_BY = {
     "msgctl.lists.workbook_process": "msgctl.lists.workbook",
+    "msgctl.lists.kinds": "msgctl.lists.workbook",
     "msgctl.cli.shell.completion": "",
     "msgctl.commands.serve": "",
     "msgctl.sandbox.serving": "",
@@ -60,14 +62,19 @@ STARTED_BY = {
 """Modules that run in a separate process, each with the module whose tests reach its statements; "" is `PROCESSES`."""
 MAX_STATEMENTS = 100_000
 MAX_SECONDS = 20.0
-"""Seconds of tests that run for a mutant. More tests would take several minutes."""
+"""Processor time of the tests that run for a mutant. More tests would take several minutes."""
 PATIENCE = 20.0
 """Additional seconds that a test may take with a mutant. A mutant that takes longer is detected as endless."""
 UNCHANGED = "unchanged"
 PROCESSES = "tests/process/", "tests/sandbox/test_serving.py", "tests/sandbox/test_exec.py", "tests/test_imports.py"
 """Tests that start msgctl as a process, which runs what no test reaches in its own process, such as decorators."""
+IMPORTING = (
+    "contract/test_help.py", "contract/test_manual.py", "contract/test_commands.py", "contract/test_options.py",
+    "rules/test_judge.py", "golden/test_messages.py",
+)  # fmt: skip
+"""Tests of options, help and tables, which are made while modules are imported; they run last, in a new process."""
 MEASURING = 3600.0
-"""Seconds to wait until the other processes have run their share of all tests."""
+"""Seconds to wait until the other processes have run their share of all tests, or until a new process ends."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -283,17 +290,18 @@ class Runner:
         if not (self._folder / "tests.json").exists():
             self._measure(session.items[self._part :: processes])
         self._measured.wait(MEASURING)
-        tests: dict[str, tuple[float, list[str]]] = {}
+        tests: dict[str, tuple[float, float, list[str]]] = {}
         for part in range(processes):
             tests |= json.loads((self._folder.parent / str(part) / "tests.json").read_text())
         ways: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
-        for name, (_, lines) in tests.items():
+        for name, (*_, lines) in tests.items():
             by_module: dict[str, set[str]] = defaultdict(set)
             for line in lines:
                 by_module[line.partition(":")[0]].add(line)
             for module, reached in by_module.items():
                 ways[module][name] = frozenset(reached)
-        seconds = {name: duration for name, (duration, _) in tests.items()}
+        seconds = {name: duration for name, (duration, *_) in tests.items()}
+        cpu = {name: used for name, (_, used, _) in tests.items()}
         items = {item.nodeid: item for item in session.items}
         gc.collect()
         gc.freeze()
@@ -303,15 +311,17 @@ class Runner:
         for mutant in [self._sample[0].unchanged(), *self._sample[self._part :: processes]]:
             if mutant.name in known:
                 continue
-            chosen = choose(mutant, ways, seconds)
+            chosen = choose(mutant, ways, cpu)
             begun = time.monotonic()
-            verdict = self._try(mutant, [(items[name], seconds[name]) for name in chosen if name in items])
+            line = f"{mutant.module}:{mutant.statement}"
+            is_reached = mutant.module in STARTED_BY or any(line in lines for lines in ways[mutant.module].values())
+            verdict = self._try(mutant, [(items[name], seconds[name]) for name in chosen if name in items], is_reached)
             with (self._folder / "verdicts.jsonl").open("a") as file:
                 file.write(json.dumps([mutant.name, verdict, len(chosen), round(time.monotonic() - begun, 2)]) + "\n")
         return True
 
     def _measure(self, items: list[pytest.Item]) -> None:
-        """Store how long each test takes and which statements it reaches. Tests that fail are not used.
+        """Store how long each test takes, its processor time, and the statements it reaches, unless it fails.
 
         The tests run in a fork, so that they change nothing in this process.
         """
@@ -327,16 +337,17 @@ class Runner:
                 tree = ast.parse(source)
                 Marker(module, lines).visit(dict(functions(tree))[name])
                 replace_code(module, name, ast.fix_missing_locations(tree))
-        tests: dict[str, tuple[float, list[str]]] = {}
+        tests: dict[str, tuple[float, float, list[str]]] = {}
         for item in items:
             clear_caches(self._modules)
             reached[:] = bytes(MAX_STATEMENTS)
             self._has_failed = False
-            begun = time.perf_counter()
+            begun, used = time.perf_counter(), sum(os.times()[:4])  # with its child processes
             run(item)
             if not self._has_failed:
-                seconds = time.perf_counter() - begun
-                tests[item.nodeid] = (seconds, sorted({line for number, line in enumerate(lines) if reached[number]}))
+                seconds, cpu = time.perf_counter() - begun, sum(os.times()[:4]) - used
+                names = sorted({line for number, line in enumerate(lines) if reached[number]})
+                tests[item.nodeid] = (seconds, cpu, names)
         (self._folder / "tests.json").write_text(json.dumps(tests))
         os._exit(0)
 
@@ -346,7 +357,7 @@ class Runner:
         if item:
             run(item)
 
-    def _try(self, mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]]) -> str:
+    def _try(self, mutant: Mutant, tests: Sequence[tuple[pytest.Item, float]], is_reached: bool) -> str:
         if not tests:
             return "not executed"
         file = file_of(mutant.module)
@@ -355,7 +366,7 @@ class Runner:
         tree = broken(mutant)
         child = os.fork()
         if not child:
-            self._end(mutant, tree, tests)
+            self._end(mutant, tree, tests, is_reached)
         file.write_text(ast.unparse(tree))  # for processes that tests start
         compiled.unlink(missing_ok=True)
         _, status = os.waitpid(child, 0)
@@ -374,7 +385,9 @@ class Runner:
         failed.unlink(missing_ok=True)
         return {0: "survived", 2: "not changed"}.get(os.waitstatus_to_exitcode(status), f"detected by {by}")
 
-    def _end(self, mutant: Mutant, tree: ast.Module, tests: Sequence[tuple[pytest.Item, float]]) -> None:
+    def _end(
+        self, mutant: Mutant, tree: ast.Module, tests: Sequence[tuple[pytest.Item, float]], is_reached: bool
+    ) -> None:
         os.setpgid(0, 0)
         code = 1
         try:
@@ -391,7 +404,11 @@ class Runner:
                         (self._folder / "failed.txt").write_text(item.nodeid)
                         break
                 else:
-                    code = 0
+                    faulthandler.dump_traceback_later(MEASURING, exit=True, file=log)
+                    is_imported = not is_reached or mutant.text == UNCHANGED
+                    code = int(is_imported and not passes_in_new_process())
+                    if code:
+                        (self._folder / "failed.txt").write_text("a new process")
         finally:
             os._exit(code)
 
@@ -401,7 +418,13 @@ def run(item: pytest.Item) -> None:
     item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.session)
 
 
-def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: dict[str, float]) -> list[str]:
+def passes_in_new_process() -> bool:
+    """Return whether the tests of what runs while modules are imported pass in a process that imports the mutant."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
+    return not subprocess.run([*command, *(str(TESTS / name) for name in IMPORTING)], check=False).returncode
+
+
+def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], cpu: dict[str, float]) -> list[str]:
     """Return the tests that reach the statement: first one for each path through the module, the fastest first."""
     line = f"{mutant.module}:{mutant.statement}"
     reaching = {name: lines for name, lines in ways[mutant.module].items() if line in lines}
@@ -409,14 +432,14 @@ def choose(mutant: Mutant, ways: dict[str, dict[str, frozenset[str]]], seconds: 
         reaching |= ways[STARTED_BY[mutant.module]]
     reaching = reaching or ways[""]
     groups: dict[frozenset[str], list[str]] = defaultdict(list)
-    for name in sorted(reaching, key=seconds.__getitem__):
+    for name in sorted(reaching, key=cpu.__getitem__):
         groups[reaching[name]].append(name)
     chosen: list[str] = []
     total = 0.0
     for name in filter(None, chain.from_iterable(zip_longest(*groups.values()))):
-        if not chosen or total + seconds[name] <= MAX_SECONDS:
+        if not chosen or total + cpu[name] <= MAX_SECONDS:
             chosen.append(name)
-            total += seconds[name]
+            total += cpu[name]
     return chosen
 
 
