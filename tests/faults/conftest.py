@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from store.conftest import clock, location, passes
+from store.conftest import clock, engine, location, passes
 
-__all__ = ["clock", "location", "passes"]
+__all__ = ["clock", "engine", "location", "passes"]

@@ -13,8 +13,6 @@ from msgctl.store.store import Store, open_store
 from support import PATIENCE
 from support.tool import Clock
 
-ENGINES = ("sqlite", "postgresql")
-
 
 @pytest.fixture
 def clock() -> Clock:
@@ -29,13 +27,18 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return passed.append
 
 
-@pytest.fixture(params=ENGINES)
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The path or URL of an empty store."""
-    if request.param == "sqlite":
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def location(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The path or URL of an empty store, which may exist."""
+    if engine == "sqlite":
         return str(tmp_path / "state" / "store.sqlite3")
     cluster = request.getfixturevalue("cluster")
-    cluster.empty()
+    cluster.clear()
     return str(cluster.url())
 
 

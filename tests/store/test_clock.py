@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -11,33 +12,34 @@ import pytest
 
 from msgctl.store import store as stores
 from msgctl.store.store import boot_time, open_store
+from support.forks import Process
 from support.jobs import of_phones, sends
 from support.postgres import Cluster
 from support.service import Service
-from support.tool import process
 
 DAYS = 2 * 86_400
-CLOCK = "import os, time\nnow = time.time\ntime.time = lambda: now() + float(os.environ['CLOCK_OFFSET'])\n"
 
 
 def test_a_machine_two_days_ahead_sends_no_job_of_tomorrow_and_gets_a_warning(
     home: Path, service: Service, postgres: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "sitecustomize.py").write_text(CLOCK)
-    monkeypatch.setenv("PYTHONPATH", str(home))
-    monkeypatch.setenv("CLOCK_OFFSET", "0")
+    now = time.time
+
+    def run(*arguments: str, offset: float = 0) -> tuple[int, str, str]:
+        monkeypatch.setattr(time, "time", lambda: now() + offset)
+        return Process(arguments).end()
+
     monkeypatch.setenv("MSGCTL_STORE", postgres.url())
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + DAYS / 2))
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now() + DAYS / 2))
     bulk = ("sms", "bulk", of_phones(home, ["573001234567"]), "-m", "Hello", "--yes", "--at", at)
-    done = process(*bulk)
-    assert (done.code, "clock is" in done.err) == (0, False), done.err
-    ahead = process("job", "run-due", env={"CLOCK_OFFSET": str(DAYS)})
-    assert (ahead.code, ahead.out) == (0, "")
-    assert "seconds ahead of the clock of the store" in ahead.err
-    checks = process("doctor", "--json", env={"CLOCK_OFFSET": "-300"}).document
-    clock = next(check for check in checks if check["check"] == "clock")
+    code, _, printed = run(*bulk)
+    assert (code, "clock is" in printed) == (0, False), printed
+    code, out, printed = run("job", "run-due", offset=DAYS)
+    assert (code, out, "seconds ahead of the clock of the store" in printed) == (0, "", True)
+    _, out, _ = run("doctor", "--json", offset=-300)
+    clock = next(check for check in json.loads(out) if check["check"] == "clock")
     assert (clock["status"], "s behind the clock of the database" in clock["found"]) == ("warning", True), clock
-    assert process(*bulk, env={"CLOCK_OFFSET": str(DAYS)}).code == 0, "a time of tomorrow is not in the past"
+    assert run(*bulk, offset=DAYS)[0] == 0, "a time of tomorrow is not in the past"
     assert sends(service) == []
 
 

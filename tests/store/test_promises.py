@@ -49,7 +49,12 @@ def free(store: Store, number: int) -> None:
 # --- a new store
 
 
-def test_processes_that_create_a_store_at_once_use_the_same_one(location: str) -> None:
+def test_processes_that_create_a_store_at_once_use_the_same_one(
+    location: str, engine: str, request: pytest.FixtureRequest
+) -> None:
+    if engine == "postgresql":
+        request.getfixturevalue("cluster").empty()
+
     def work(store: Store, n: int) -> None:
         published(store, [ANA], message=str(n))
 

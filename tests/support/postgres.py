@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
+import hashlib
+import hmac
 import os
 import pwd
 import shutil
@@ -21,6 +24,9 @@ import psycopg
 import trustme
 
 from conftest import KEY
+from msgctl.store.move import TABLES
+from msgctl.store.store import open_store
+from msgctl.store.upgrades import VERSION
 from support import PATIENCE, programs
 
 SUPERUSER, USER, TLS_USER, README_USER, FLEET_USER = "admin", "app", "secure", "msgctl", "shop1"
@@ -34,6 +40,17 @@ SETTINGS = (
     "shared_buffers=16MB",
     "ssl=on",
 )
+_SHAPE = """SELECT relname, relnatts, relowner::regrole::text FROM pg_class
+    WHERE relnamespace = to_regnamespace('msgctl') ORDER BY relname"""
+"""The tables, indexes and sequences of a store."""
+_DELETIONS = "; ".join(
+    [
+        *(f"DELETE FROM msgctl.{table}" for table in (*TABLES, "meta")),
+        f"INSERT INTO msgctl.meta VALUES ('id', md5(random()::text)), ('version', '{VERSION}')",
+        "SELECT setval(oid, 1, false) FROM pg_class WHERE relnamespace = 'msgctl'::regnamespace AND relkind = 'S'",
+    ]
+).encode()
+"""Statements that leave a store as it is created."""
 ACCOUNTS = ("postgres", "nobody")
 """Accounts to run the server if root runs the tests, because PostgreSQL does not run as root."""
 
@@ -45,6 +62,7 @@ class Cluster:
         self._data = directory / "data"
         self._user = next(filter(_exists, ACCOUNTS)) if os.geteuid() == 0 else None
         self.database = database
+        self._shape: list[Any] | None = None
 
     @property
     def _id(self) -> Path:
@@ -79,8 +97,8 @@ class Cluster:
             shutil.chown(self._data / "server.key", self._user)
         (self._data / "pg_hba.conf").write_text(ACCESS)
         self.start()
-        for user in (USER, TLS_USER):
-            self.admin(f"CREATE ROLE {user} LOGIN PASSWORD {_literal(KEY)}", database="postgres")
+        roles = [f"CREATE ROLE {user} LOGIN PASSWORD '{_VERIFIER}'" for user in (USER, TLS_USER)]
+        self.admin(f"ALTER ROLE {SUPERUSER} PASSWORD '{_VERIFIER}'", *roles, database="postgres")
 
     def _run(self, name: str, *arguments: str) -> None:
         command = (program(name), "--pgdata", str(self._data), *arguments)
@@ -102,14 +120,28 @@ class Cluster:
 
     def disconnect(self, *then: str) -> None:
         """End all sessions of `USER` with the database, and execute more statements."""
-        self.admin(
+        self.admin(self._end_sessions, *then)
+
+    @property
+    def _end_sessions(self) -> str:
+        return (
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-            f"WHERE usename = '{USER}' AND datname = '{self.database}'",
-            *then,
+            f"WHERE usename = '{USER}' AND datname = '{self.database}'"
         )
 
     def empty(self) -> None:
         self.disconnect("DROP SCHEMA IF EXISTS msgctl CASCADE")
+
+    def clear(self) -> None:
+        """Leave a store without rows. Its tables stay if no test has changed them, because new ones take 60 ms."""
+        with psycopg.connect(self.url(SUPERUSER), autocommit=True) as db:
+            db.execute(self._end_sessions)
+            if db.execute(_SHAPE).fetchall() == self._shape:
+                db.execute(_DELETIONS)
+            else:
+                db.execute("DROP SCHEMA IF EXISTS msgctl CASCADE")
+                open_store(self.url()).close()
+                self._shape = db.execute(_SHAPE).fetchall()
 
     def admin(self, *statements: str, database: str = "") -> list[Any]:
         """Execute statements with all rights, and return the rows of the last one."""
@@ -168,8 +200,16 @@ def _exists(account: str) -> bool:
     return False
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def _verifier(password: str) -> str:
+    """Return what the server stores for a password (RFC 5803), with one iteration: 4,096 take 4 ms per connection."""
+    salt = bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 1)
+    client, server = (hmac.digest(salted, name, "sha256") for name in (b"Client Key", b"Server Key"))
+    parts = [base64.b64encode(part).decode() for part in (salt, hashlib.sha256(client).digest(), server)]
+    return f"SCRAM-SHA-256$1:{parts[0]}${parts[1]}:{parts[2]}"
+
+
+_VERIFIER = _verifier(KEY)
 
 
 @contextmanager
