@@ -151,8 +151,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
         return
     if not (contents.optouts or contents.keys or contents.jobs):
         return
-    place = shlex.quote(without_password(str(old)))
-    if fix := _fix_for_records(context, shlex.quote(name), new, contents, place, old_id):
+    if fix := _fix_for_records(shlex.quote(name), old, new, contents, timeout, old_id):
         context.warn(
             f"The store in use until now has {plural(contents.optouts, 'opt-out')}, {plural(contents.keys, 'key')} and "
             f"{plural(contents.jobs, 'unfinished job')}, which stay there. {fix}"
@@ -160,44 +159,33 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
 
 
 def _fix_for_records(
-    context: Context, name: str, new: str | Path, contents: "Contents", place: str, old_id: str
+    name: str, old: str | Path, new: str | Path, contents: "Contents", timeout: float, old_id: str
 ) -> str:
-    """Return the commands for the records of an earlier store at a place; empty if the new store is the same one."""
+    """Return the commands for the records of an earlier store; empty if the new store is the same one."""
     from msgctl.store import move
     from msgctl.store.store import open_store
 
+    in_old = f"MSGCTL_STORE={shlex.quote(without_password(str(old)))} msgctl"
     target = shlex.quote(without_password(str(new)))
-    fix = f"Move them before you send anything:\nMSGCTL_STORE={place} msgctl store move --to {target}"
-    if isinstance(new, Path) and not new.exists():
-        return fix
-    timeout = min(context.options.timeout, MAX_CHECK)
+    fix = f"Move them before you send anything:\n{in_old} store move --to {target}"
     try:
         with closing(open_store(new, timeout=timeout, is_moving=True, creates=False)) as store:
             if move.id_of(store.db) == old_id:  # only the user, the password or the spelling differs
                 return ""
             if move.mark_of(store.db) is not None or move.is_empty(store.db):
                 return fix
-    except MissingStoreError:  # the move creates it
-        return fix
-    except STORE_ERRORS as error:
-        context.warn(f"The new store cannot be used now: {error.what}.")
-        if contents.optouts:
-            fix += f"\nIf the new store is not empty, add the opt-outs to it instead:\n{_optout_commands(name, place)}"
+    except STORE_ERRORS:  # the move creates it, or explains why it cannot be used
         return fix
     fix = "The new store is not empty, so they cannot be moved."
     if contents.optouts:
-        fix += f" Add the opt-outs to it before you send anything:\n{_optout_commands(name, place)}"
+        fix += (
+            " Add the opt-outs to it before you send anything:\n"
+            f"{in_old} -p {name} optout list -o csv > optouts.csv\n"
+            f"msgctl -p {name} optout import optouts.csv --no-number-check"  # the numbers were checked
+        )
     if contents.jobs:
-        fix += f"\nTo resume or cancel the jobs there, list them: MSGCTL_STORE={place} msgctl -p {name} job list"
+        fix += f"\nTo resume or cancel the jobs there, list them: {in_old} -p {name} job list"
     return fix
-
-
-def _optout_commands(name: str, place: str) -> str:
-    """Return the commands that add the opt-outs of an earlier store to the store of a profile."""
-    return (
-        f"MSGCTL_STORE={place} msgctl -p {name} optout list -o csv > optouts.csv\n"
-        f"msgctl -p {name} optout import optouts.csv --no-number-check"  # the numbers were checked
-    )
 
 
 @contextmanager
