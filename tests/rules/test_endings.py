@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import NotReachedError
+from msgctl.errors import Hint, NotReachedError
 from msgctl.jobs.ending import counts, error_of, resume_hint
 from msgctl.store.jobs import COLUMNS, Job
 from msgctl.store.lifecycle import Ending, Why, state_after
@@ -139,3 +139,13 @@ def test_the_end_that_is_stored_is_read_by_every_version() -> None:
 )
 def test_a_run_leaves_a_job_done_scheduled_or_paused(state: str, why: Why, changes: Any, after: str) -> None:
     assert state_after(replace(JOB, state=state, **changes), why) == after
+
+
+def test_the_hint_of_a_stored_ending_keeps_its_commands() -> None:
+    ending = Ending(Why.TOO_LATE, "Late", Hint("To never send it: ", "job cancel X"))
+    hint = Ending.load(ending.dump()).hint
+    assert (hint, hint == ending.hint) == ("To never send it: msgctl job cancel X", True)
+    assert isinstance(hint, Hint)
+    assert hint.shown("main") == "To never send it: msgctl -p main job cancel X"
+    earlier = '{"why": "too late", "hint": "To never send it: msgctl job cancel X"}'
+    assert Ending.load(earlier) == replace(ending, what="")

@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 
-from msgctl.errors import BugError, MsgctlError, UsageError, of_thread, unexpected
+from msgctl.errors import BugError, Hint, MsgctlError, UsageError, of_thread, unexpected
 
 USED_UP = [
     MemoryError(),
@@ -63,3 +63,14 @@ def test_a_message_has_its_consequence_after_its_first_line() -> None:
     assert error.within("Job 7").message.startswith("Job 7: Wrong; nothing")
     assert error.with_hint("Do this.", "And that.").hint == "Do this.\nAnd that."
     assert (error.reason, error.http_status, error.body) == ("error", None, "")
+
+
+def test_the_commands_of_a_hint_use_the_profile_of_the_run() -> None:
+    hint = (
+        MsgctlError("Wrong", Hint("Cancel it: ", "job cancel X", ". Or wait.")).with_hint("See: msgctl job list").hint
+    )
+    assert isinstance(hint, Hint)
+    assert hint == "Cancel it: msgctl job cancel X. Or wait.\nSee: msgctl job list"
+    assert hint.shown("my shop") == "Cancel it: msgctl -p 'my shop' job cancel X. Or wait.\nSee: msgctl job list"
+    both = Hint.joined("", Hint("Resume: ", "job resume X"), None, Hint("", "balance"), separator=" ")
+    assert both.shown("main") == "Resume: msgctl -p main job resume X msgctl -p main balance"

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from copy import copy
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -40,33 +39,34 @@ STORE_CHANGES = {"optout add", "optout remove", "optout import", "job cancel", "
 """The commands that change only the store."""
 
 
-@dataclass(eq=False, repr=False)
 class Run:
     """The facts about a run that its error and its notes report."""
 
-    command: str = "msgctl"
+    command = "msgctl"
     """The command without ``msgctl``, such as ``sms send``, once it is known."""
     operation: Operation | None = None
     """The operation of the command, once it is known."""
     effect: Effect | None = None
     """The effect of the command on the service; None if it makes no request."""
-    is_understood: bool = False
+    is_understood = False
     """Whether the whole command line was parsed, so that `Context.options` is complete."""
-    completes_files: bool = False
+    completes_files = False
     """Whether the shell may complete the name of a file here."""
-    sent: SentCounter = field(default_factory=SentCounter)
-    """The requests that may have sent or changed something; the contexts and clients of a run share it."""
     recipients: Sequence["Outcome"] = ()
     """The outcomes of the recipients of a single send, once they are known."""
     job: str | None = None
     """The ID of the job that the command is about, once it is known."""
-    is_job_stored: bool = False
+    is_job_stored = False
     """Whether all results of the job that this run has sent are stored."""
-    is_replayed: bool = False
+    is_replayed = False
     """Whether the result comes from an earlier run with the same key or name."""
-    is_once: bool = False
+    is_once = False
     """Whether the same command sends nothing again, because of its --once key."""
-    is_sandbox_noted: bool = False
+    is_sandbox_noted = False
+
+    def __init__(self) -> None:
+        self.sent = SentCounter()
+        """The requests that may have sent or changed something; the contexts and clients of a run share it."""
 
 
 class Context:
