@@ -82,14 +82,19 @@ def outcomes_of(request: RequestParts, http_status: int, document: Any) -> Judge
     """Return the outcome of each recipient of a send or change. ``document`` is None if it is not complete JSON."""
     if _is_too_long(document, request):
         return _unknown(request)
+    is_document = isinstance(document, (dict, list))
     if http_status in REFUSALS or http_status == RATE_LIMITED:
-        is_good = isinstance(document, (dict, list)) and any(
-            _is_good(request, field) for field in fields_of(document, of_block=request.is_block)
-        )
+        fields = fields_of(document, of_block=request.is_block)
+        is_good = is_document and any(_is_good(request, field) for field in fields)
         return _unknown(request) if is_good else _refused(request, document)
     is_success = is_whole_success(http_status)
-    if not (is_success or http_status in EXPLAINED) or not isinstance(document, (dict, list)):
-        return _unknown(request)
+    if is_document and (is_success or http_status in EXPLAINED):
+        return _of_document(request, document, is_success=is_success)
+    return _unknown(request)
+
+
+def _of_document(request: RequestParts, document: Any, *, is_success: bool) -> Judgement:
+    """Return the outcomes by the record and the entries. Without a success, the request was refused, or is unknown."""
     if request.is_link and is_success:
         links = [inner for inner in objects(document) if not is_nothing(inner.get("urlShort"), request.numbers)]
         if links:
@@ -240,14 +245,6 @@ def _is_neutral(own_id: Any) -> bool:
     return "bad" not in own_id and "added" not in own_id  # the only known words with the letters of a UUID
 
 
-class _Verdict(NamedTuple):
-    """The outcome of an entry, its status, and the field that made the outcome unknown."""
-
-    outcome: str
-    status: str | None
-    doubt: Doubt | None
-
-
 _NOT_COMPARED = (ECHOES | {"id"}) - {"to"}
 """Fields of an entry that do not influence its outcome."""
 
@@ -259,10 +256,10 @@ class _Record:
         self.request = request
         self.own = own
         self._stated = stated_in(own)
-        self._verdicts: dict[object, _Verdict] = {}
+        self._verdicts: dict[object, Outcome] = {}
 
-    def verdict(self, entry: Object) -> _Verdict:
-        """Return the verdict on an entry. Entries that differ only in their id and echoes are judged once."""
+    def verdict(self, entry: Object) -> Outcome:
+        """Return an outcome without ids. Entries that differ only in their id and echoes are judged once."""
         types = tuple(map(type, entry.values()))  # the number 1.0 means acceptance, the equal text does not
         if dict in types or list in types:
             return self._verdict(entry)
@@ -273,13 +270,13 @@ class _Record:
             self._verdicts[kind] = self._verdict(entry)
         return self._verdicts[kind]
 
-    def _verdict(self, entry: Object) -> _Verdict:
+    def _verdict(self, entry: Object) -> Outcome:
         status = next((text_to_store(value) for value in stated_in(entry) if is_plain(value)), None)
         if self.is_refused(entry):
-            return _Verdict(REFUSED, status, None)
+            return Outcome(None, REFUSED, status=status)
         if self._is_accepted(entry):
-            return _Verdict(ACCEPTED, status, None)
-        return _Verdict(UNKNOWN, status, self._doubt(entry))
+            return Outcome(None, ACCEPTED, status=status)
+        return Outcome(None, UNKNOWN, status=status, doubt=self._doubt(entry))
 
     def _is_accepted(self, entry: Object) -> bool:
         """Return whether an entry, or the record itself, was accepted."""
@@ -320,13 +317,13 @@ class _Record:
                     return Doubt(name, as_text(value))
         return doubt_of(_contradiction(self.request, entry) or self._contradiction)
 
-    def described(self, entry: Object, verdict: _Verdict, phone: str | None) -> Outcome:
-        """Return an outcome with the fields of its entry. An entry without an id has the id of its dispatch."""
-        outcome, status, doubt = verdict
-        own_id = text_to_store(entry.get("id")) or text_to_store(self.own.get("id"))
+    def described(self, entry: Object, verdict: Outcome, phone: str | None) -> Outcome:
+        """Return a verdict with the fields of its entry. An entry without an id has the id of its dispatch."""
         phone = phone or text_to_store(entry.get("phone"))
-        error = service_message(entry) if outcome != ACCEPTED else None
-        return Outcome(phone, outcome, own_id, status, millionths(text_to_store(entry.get("credits"))), error, doubt)
+        own_id = text_to_store(entry.get("id")) or text_to_store(self.own.get("id"))
+        charge = millionths(text_to_store(entry.get("credits")))
+        error = None if verdict.outcome == ACCEPTED else service_message(entry)
+        return Outcome(phone, verdict.outcome, own_id, verdict.status, charge, error, verdict.doubt)
 
 
 def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
@@ -342,7 +339,7 @@ def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> 
 # --- who
 
 
-def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_Verdict]) -> Judgement:
+def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[Outcome]) -> Judgement:
     """Return the outcome of each recipient from the entries with its number, or from a record without entries.
 
     The record applies to all recipients, unless it contains a phone. Without an entry, or if entries disagree, the
@@ -351,7 +348,7 @@ def _of_entries(record: _Record, entries: Sequence[Object], verdicts: Sequence[_
     phones, finder = record.request.phones, record.request.finder
     is_for_all = not entries or len(entries) == len(phones) == 1
     # A hostile response repeats a list of all recipients in every entry: each list is divided once per outcome.
-    groups: dict[tuple[str, str], list[tuple[Object, _Verdict]]] = {}
+    groups: dict[tuple[str, str], list[tuple[Object, Outcome]]] = {}
     for entry, verdict in zip(entries or [record.own], verdicts, strict=True):
         groups.setdefault((as_text(entry.get("phone")), verdict.outcome), []).append((entry, verdict))
     claimed: dict[str | None, list[Outcome]] = {}
