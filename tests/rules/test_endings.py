@@ -1,4 +1,4 @@
-"""The errors with which runs of a job end."""
+"""What each command may do with a job in each state, and the errors with which its runs end."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from msgctl.errors import Hint, NotReachedError
+from msgctl.errors import Hint, MsgctlError, NotReachedError
 from msgctl.jobs.ending import counts, error_of, resume_hint
 from msgctl.store.jobs import COLUMNS, Job
-from msgctl.store.lifecycle import Ending, Why, state_after
+from msgctl.store.lifecycle import Command, Ending, Why, check_allowed, replayed_ending, state_after
 
 _ZEROS: Any = [0] * len(COLUMNS.split(","))
 JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None, profile="main", ending="", owner=None, removed=None)
@@ -25,6 +25,58 @@ LISTS = (
 )
 NEXT = f"{RESUME}\n{LISTS}"
 CAUSE = {"what": "It failed.", "hint": "Fix it.", "reason": "unauthorized"}
+
+STATES = ("scheduled", "running", "paused", "done", "cancelled")
+ELSEWHERE = "running_elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("command", "reasons"),
+    [
+        ("bulk", (ELSEWHERE, ELSEWHERE, "", ELSEWHERE, "usage")),
+        ("resume", ("", ELSEWHERE, "", "", "usage")),
+        ("resend", ("", ELSEWHERE, "", "", "usage")),
+        ("run-due", ("", ELSEWHERE, ELSEWHERE, ELSEWHERE, ELSEWHERE)),
+        ("cancel", ("", "", "", "usage", "")),
+        ("remove", ("usage", "usage", "usage", "", "")),
+    ],
+)
+def test_each_state_of_a_job_allows_some_commands(command: Command, reasons: tuple[str, ...]) -> None:
+    for state, reason in zip(STATES, reasons, strict=True):
+        stored = state.replace("running", "active")
+        job = replace(JOB, state=stored, is_running=state == "running", stopping=None, machine="server")
+        if not reason:
+            check_allowed(job, command)
+            continue
+        with pytest.raises(MsgctlError) as error:
+            check_allowed(job, command)
+        assert (state, error.value.reason) == (state, reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "canary_left", "is_resending", "reported"),
+    [
+        ("scheduled", Why.TERMINATED, None, 0, Why.CLOSED),
+        ("done", Why.COMPLETE, None, 0, Why.COMPLETE),
+        ("cancelled", Why.ASKED, 0, 0, Why.ASKED),
+        ("active", Why.NOT_KNOWN, None, 0, None),
+        ("paused", Why.INTERRUPTED, None, 0, None),
+        ("paused", Why.CREDIT_LIMIT, 3, 0, None),
+        ("paused", Why.CANARY, 0, 0, Why.CANARY),
+        ("paused", Why.NOT_REACHED, 0, 0, Why.CANARY),
+        ("paused", Why.REFUSED, 0, 0, Why.REFUSED),
+        ("paused", Why.UNKNOWN, 0, 0, Why.UNKNOWN),
+        ("paused", Why.INTERRUPTED, 0, 1, None),
+        ("paused", Why.TOO_LATE, None, 0, Why.TOO_LATE),
+        ("paused", Why.TOO_LATE, 0, 0, Why.TOO_LATE),
+    ],
+)
+def test_the_same_bulk_command_continues_a_job_or_reports_its_earlier_run(
+    state: str, why: Why, canary_left: int | None, is_resending: int, reported: Why | None
+) -> None:
+    job = replace(JOB, state=state, ending=Ending(why).dump(), is_resending=is_resending)
+    ending = replayed_ending(job, canary_left)
+    assert (ending and ending.why) == reported
 
 
 @pytest.mark.parametrize(
