@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from msgctl import files
+from msgctl.config.urls import location_of
 from msgctl.errors import ConfigurationError
 from support.tool import Clock
 
@@ -201,6 +202,16 @@ def test_the_error_without_a_home_directory_suggests_a_variable(monkeypatch: pyt
         with pytest.raises(ConfigurationError, match="no home directory") as raised:
             path()
         assert f"Set {variable} to" in (raised.value.hint or "")
+
+
+def test_a_path_of_an_unknown_user_is_an_error() -> None:
+    for find, name in (
+        (lambda path: files.config_file({"MSGCTL_CONFIG": path}), "MSGCTL_CONFIG must be a path"),
+        (location_of, "The path of the store begins with an unknown user"),
+    ):
+        assert find("/a/b") == Path("/a/b")
+        with pytest.raises(ConfigurationError, match=f'{name}.* "~nobody-here/x"'):
+            find("~nobody-here/x")
 
 
 def test_a_database_is_deleted_with_all_files_beside_it(file: Path) -> None:

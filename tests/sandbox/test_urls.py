@@ -93,6 +93,16 @@ def test_percent_is_of_all_clicks_of_the_range_with_one_decimal(world: World) ->
     assert shares == [("MX", 2, 66.7), ("BR", 1, 33.3)]
 
 
+def test_since_is_not_after_until(world: World) -> None:
+    shorten(world)
+    days = {"since": "2026-11-22", "until": "2026-11-21"}
+    error, msg = refusal(world.post("/url/short-statistic", name_url="sale", **days))
+    assert (error, msg) == (
+        "INVALID_PARAMETER",
+        "since must not be later than until (2026-11-22 is later than 2026-11-21)",
+    )
+
+
 def test_since_and_until_are_included(world: World) -> None:
     shorten(world)
     midnight = NOON - DAY / 2

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from msgctl.errors import ConditionError, StoreNotReachedError, UsageError
+from msgctl.errors import ConditionError, ConfigurationError, StoreNotReachedError, UsageError
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
 from msgctl.store.recipients import NewContent, NewRecipient
 from msgctl.store.store import KEEP, Store
@@ -230,3 +230,9 @@ def test_a_job_is_not_removed_while_another_process_changes_it(store: Store, ope
             removing = pool.submit(removal.remove, other, [job.number])
             assert wait([removing], 0.2).not_done
         assert removing.result(PATIENCE) == 1
+
+
+def test_a_job_whose_row_is_missing_is_damage(store: Store) -> None:
+    with pytest.raises(ConfigurationError, match="job 7 is missing") as error:
+        jobs.get(store, 7)
+    assert error.value.reason == "damaged_store"
