@@ -290,14 +290,6 @@ def note_failure(store: Store, job: Job, error: MsgctlError) -> None:
         )
 
 
-def clear_failure(store: Store, job: Job) -> None:
-    """Delete the error of `job run-due` if it is about a job, which could be sent now."""
-    failure = failure_of_run_due(store)
-    if failure is not None and failure.job == job.number:
-        with store.db.transaction("run-due"):
-            store.db.change("DELETE FROM meta WHERE name = 'run-due'")
-
-
 def failure_of_run_due(store: Store) -> DueFailure | None:
     """Return the last failure of `job run-due`, if there was one."""
     value = store.db.value("SELECT value FROM meta WHERE name = 'run-due'")

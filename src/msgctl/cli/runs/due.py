@@ -50,11 +50,9 @@ def _send_all(due: Sequence[tuple[Context, Job]]) -> list[MsgctlError]:
         failures += errors
         if any(isinstance(error, Interrupted) for error in errors):
             break  # the user knows why, and after a second Ctrl-C, a thread may still use the connection
-        with suppress(*STORE_ERRORS):
-            if errors:
+        if errors:
+            with suppress(*STORE_ERRORS):
                 jobs.note_failure(store_context.store, job, errors[0])
-            else:
-                jobs.clear_failure(store_context.store, job)
     return failures
 
 
