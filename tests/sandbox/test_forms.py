@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
 from typing import Any
 from uuid import UUID
 
@@ -56,7 +57,10 @@ def test_a_dispatch_has_a_uuid_and_one_object_without_message_ids(observed: Worl
 
 def test_recipients_with_different_states_are_an_object_of_objects(observed: World) -> None:
     observed.post("/block-phone", phone=OTHER)
-    assert {key: entry["state"] for key, entry in sms(observed)["data"].items()} == {"0": "Enviado", "1": "Bloqueado"}
+    for phones in permutations((OTHER, PHONE, "573001234563")):
+        expected = {str(place): "Bloqueado" if phone == OTHER else "Enviado" for place, phone in enumerate(phones)}
+        data = sms(observed, ",".join(phones))["data"]
+        assert {key: entry["state"] for key, entry in data.items()} == expected
 
 
 @pytest.mark.parametrize(
