@@ -189,9 +189,13 @@ def test_at_is_a_local_time_or_has_an_offset(text: str, zone: str | None, moment
 
 
 def test_a_time_without_a_date_is_on_the_next_day_that_has_this_time() -> None:
-    """In Kolkata, the next day has begun. New York skips 2:30 on 2027-03-14."""
+    """In Kolkata, the next day has begun. New York skips 2:30 on 2027-03-14, and Lord Howe 2:15 on 2027-10-03."""
     assert parse_at("09:00", KOLKATA, utc("2026-11-21T20:00")) == utc("2026-11-22T03:30")
-    assert parse_at("02:30", NEW_YORK, utc("2027-03-14T06:00")) == utc("2027-03-15T06:30")
+    assert parse_at("23:30", HONOLULU, utc("2026-11-21T09:00")) == utc("2026-11-21T09:30")
+    for before in ("2027-03-13T07:31", "2027-03-14T06:00"):
+        assert parse_at("02:30", NEW_YORK, utc(before)) == utc("2027-03-15T06:30")
+    for before in ("2027-10-01T15:46", "2027-10-02T15:00"):
+        assert parse_at("02:15", LORD_HOWE, utc(before)) == utc("2027-10-03T15:15")
 
 
 def test_at_without_a_zone_is_the_time_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

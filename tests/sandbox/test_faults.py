@@ -49,6 +49,27 @@ def test_delays_add_up_before_the_response(world: World, served: Served) -> None
     assert time.monotonic() - started >= 0.05
 
 
+@pytest.mark.parametrize(
+    ("faults", "status", "error", "credits"),
+    [
+        (("delay=0", "503"), 503, "UNAVAILABLE", 1000),
+        (("delay=0", "breakdown"), 520, 1000, 999),
+        (("drop", "breakdown"), 520, 1000, 999),
+        (("breakdown", "503"), 503, "UNAVAILABLE", 1000),
+        (("truncate", "429"), 429, "TOO_MANY_REQUESTS", 1000),
+    ],
+)
+def test_faults_act_together_in_any_order(
+    faults: tuple[str, ...], status: int, error: str | int, credits: int, world: World
+) -> None:
+    """A fault instead of the operation comes before a fault after it."""
+    for order in (faults, faults[::-1]):
+        world.fault(*order)
+        response = world.respond(SMS)
+        assert (response.status, json.loads(response.body)["error"]) == (status, error)
+    assert world.credits == 1000 - 2 * (1000 - credits)
+
+
 def test_a_fault_for_the_next_requests_counts_only_requests_to_its_operation(world: World) -> None:
     world.fault("503:next=2:/send-sms")
     elsewhere = (SMS._replace(path="/api/v1/nothing"), SMS._replace(path="/send-sms"), SMS._replace(method="PUT"))

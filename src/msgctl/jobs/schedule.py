@@ -205,10 +205,9 @@ def _named(text: str, local_zone: str | None, now: datetime) -> datetime | None:
     """Return the instant of a date and time, or of the next occurrence of a time."""
     if not re.match("[0-9]{1,2}:", text):
         return _instant(text, local_zone)
-    today = now.astimezone(zone_of(local_zone)).date()
-    # With another offset, today may be another date. On a day when the clocks change, the time may not exist.
+    # Today may be another date there. On a day when the clocks change, the time may not exist.
     for days in range(-1, 4):
-        instant = _instant(f"{today + timedelta(days=days)} {text}", local_zone)
+        instant = _instant(f"{now.date() + timedelta(days=days)} {text}", local_zone)
         if instant is not None and instant > now:
             return instant
     return None
