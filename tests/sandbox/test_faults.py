@@ -67,6 +67,7 @@ def test_faults_act_together_in_any_order(
         world.fault(*order)
         response = world.respond(SMS)
         assert (response.status, json.loads(response.body)["error"]) == (status, error)
+    world.fault()
     assert world.credits == 1000 - 2 * (1000 - credits)
 
 
