@@ -62,10 +62,12 @@ def test_a_job_with_fewer_threads_than_it_may_have_sends_to_all(
     [
         (OSError(errno.ENETUNREACH, "Network is unreachable"), 4, "Network is unreachable"),
         (OSError(errno.EMFILE, "Too many open files"), 3, "ran out of open files"),
+        (OSError(errno.ENFILE, "Too many open files in system"), 3, "ran out of open files"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 3, "ran out of open files or memory"),
         (MemoryError(), 3, "ran out of memory"),
         (RuntimeError("can't start new thread"), 3, "or threads"),
     ],
-    ids=["network", "open files", "memory", "threads"],
+    ids=["network", "open files", "open files of all", "memory of the system", "memory", "threads"],
 )
 def test_a_send_that_the_system_prevents_reports_that_nothing_was_sent(
     error: Exception, code: int, reason: str, tool: Tool, service: Service, monkeypatch: pytest.MonkeyPatch
