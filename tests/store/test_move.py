@@ -159,6 +159,41 @@ def test_a_store_in_use_or_one_that_is_not_empty_is_not_moved(full: str, elsewhe
     moved(elsewhere, str(tmp_path / "fourth.sqlite3"))
 
 
+def test_a_store_is_not_moved_while_a_message_is_sent_under_a_key(full: str, elsewhere: str) -> None:
+    before = rows_of(full)
+    with closing(open_store(full)) as store:
+        send = Send(store, GREETING, Key("other", b"digest", 1))
+        assert send.begin() is None
+        with pytest.raises(UsageError, match="A message is being sent on"):
+            moved(full, elsewhere)
+        send.end([Outcome(ANA, "accepted", "id-2")], StoredResult(0, 200, b"{}"))
+    assert is_usable(full)
+    assert len(rows_of(full)["once"]) == len(before["once"]) + 1
+    moved(full, elsewhere)
+    assert is_usable(elsewhere)
+
+
+def test_a_move_that_was_interrupted_is_only_continued_with_the_same_stores(
+    full: str, elsewhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    third = str(tmp_path / "third.sqlite3")
+    open_store(third).close()
+    before = rows_of(full)
+    with monkeypatch.context() as change:
+        change.setattr(move, "_check_counts", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            moved(full, elsewhere)
+    assert (is_usable(full), is_usable(elsewhere)) == (False, False)
+    with pytest.raises(UsageError, match="is not empty"):
+        moved(third, elsewhere)
+    for other in (third, full):
+        with pytest.raises(ConfigurationError, match="Not everything has arrived"):
+            moved(elsewhere, other)
+    assert (is_usable(full), is_usable(elsewhere), is_usable(third)) == (False, False, True)
+    moved(full, elsewhere)
+    assert rows_of(elsewhere) == before
+
+
 def test_a_store_moves_back_after_the_command_that_deletes_the_closed_one(
     full: str, elsewhere: str, cluster: Cluster
 ) -> None:

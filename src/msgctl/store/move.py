@@ -68,13 +68,16 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
     """Move everything from one store into another, or continue an earlier move. ``place`` is the new store in messages.
 
     Open both with ``is_moving``. ``begins`` is called after the checks, when the old store is closed. Raises UsageError
-    if the new store is not empty, or if a job is running; ConditionError (``running_elsewhere``) if another process
+    if the new store is not empty, or if a job is running; ConfigurationError if not everything has arrived in the old
+    store, or if it was moved elsewhere; ConditionError (``running_elsewhere``) if another process
     moves it; and the errors of the stores.
     """
     old_id, new_id = id_of(old.db), id_of(new.db)
     if old_id == new_id:
         raise UsageError(f"The store {old.db.place} is the store in use", "Give --to another store.")
     closing, arriving = mark_of(old.db), mark_of(new.db)
+    if closing is not None and closing.state == "arriving":
+        old.db.refuse_moved()
     if closing is not None and closing.state == "moved":
         if closing.store != new_id:
             old.db.refuse_moved()
