@@ -207,8 +207,8 @@ def network(recorder: Recorder, service: Service) -> None:
             recorder.run("balance", about="the certificate of another")
             authority.issue_cert("127.0.0.1", not_after=datetime(2020, 1, 1, tzinfo=UTC)).configure_cert(context)
             recorder.run("balance", about="a certificate that has expired")
-            later = {"not_before": datetime(2100, 1, 1, tzinfo=UTC), "not_after": datetime(2101, 1, 1, tzinfo=UTC)}
-            authority.issue_cert("127.0.0.1", **later).configure_cert(context)
+            begin, end = datetime(2100, 1, 1, tzinfo=UTC), datetime(2101, 1, 1, tzinfo=UTC)
+            authority.issue_cert("127.0.0.1", not_before=begin, not_after=end).configure_cert(context)
             recorder.run("balance", about="a certificate of the future")
             assert secured.connections == 4, "a certificate is not tried again"
             secured.hang_up(3)
