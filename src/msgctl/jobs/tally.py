@@ -36,8 +36,7 @@ class Tally:
 
     ``excluded`` counts people who would be left out, by the names in `EXCLUSIONS`. These are estimates: the transaction
     before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message. ``left_out``
-    counts the rows with an outcome in `LEFT_OUT`; ``first_left_out`` are the first `MAX_LISTED` rows of each outcome,
-    those of ``excluded`` included.
+    counts the rows with an outcome in `LEFT_OUT`; ``first_left_out`` are the first `MAX_LISTED` rows of each outcome.
     """
 
     messages: int = 0
@@ -57,10 +56,10 @@ class Tally:
         for row, exclusion in with_exclusions(store, job, account, rules):
             if row.outcome is not None:
                 total.left_out[row.outcome] += 1
-                total._list(row.outcome, row)
+                total.keep_first(row.outcome, row)
             elif exclusion is not None:
                 total.excluded[EXCLUSIONS.get(exclusion.reason, "over_limit")] += 1
-                total._list("excluded", row._replace(reason=exclusion.reason))
+                total.keep_first("excluded", row._replace(reason=exclusion.reason))
                 if exclusion.repeats is not None:
                     total.repeats_of.add(exclusion.repeats)
             else:
@@ -72,7 +71,7 @@ class Tally:
                     total.most_expensive = row
         return total
 
-    def _list(self, outcome: str, row: FileRow) -> None:
+    def keep_first(self, outcome: str, row: FileRow) -> None:
         if len(self.first_left_out[outcome]) < MAX_LISTED:
             self.first_left_out[outcome].append(row)
 

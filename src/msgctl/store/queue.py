@@ -88,7 +88,7 @@ def exclusions(
     return reasons, checked
 
 
-class Content(NamedTuple):
+class QueuedMessage(NamedTuple):
     """A message: its parameters (JSON), segments per recipient, and digest."""
 
     parameters: str
@@ -108,7 +108,7 @@ class Queue:
         self._db = store.db
         self._position = (0, 0)
         self._used = 0
-        self._contents: dict[int, Content] = {}
+        self._contents: dict[int, QueuedMessage] = {}
 
     def begin(self, job: Job, rules: ExclusionRules, wanted: int) -> None:
         """Begin a transaction that needs recipients for ``wanted`` requests.
@@ -160,13 +160,13 @@ class Queue:
         """Continue after a recipient of `next`. People before this recipient who must get nothing are left out now."""
         self._pass(self._page.index((row, None)) + 1)
 
-    def content(self, number: int) -> Content:
+    def content(self, number: int) -> QueuedMessage:
         """Return a message of the job."""
         if number not in self._contents:
             query = """SELECT number, parameters, cost, digest FROM content WHERE job = ? AND number >= ?
                 ORDER BY number LIMIT ?"""
             rows = self._db.rows(query, (self._job.number, number, CONTENTS_TOGETHER))
-            self._contents = {row[0]: Content(*row[1:]) for row in rows}
+            self._contents = {row[0]: QueuedMessage(*row[1:]) for row in rows}
         return self._contents[number]
 
     def _read(self) -> bool:
