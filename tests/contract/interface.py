@@ -1,7 +1,12 @@
 """The service's REST interface, version 1.0.0, transcribed by hand from its document and from nothing else.
 
-It shares nothing with the package, so that a wrong fact there is found. Below each endpoint are command lines for it
-(``$``), and the parameters that must arrive (``>``), besides the credentials; ``name+=`` is an element of an array.
+It shares nothing with the package, so that a wrong fact there is found.
+
+`records.txt` has the records of responses, their fields in order: ``[]`` is an array of objects, ``{}`` an object.
+`endpoints.txt` has each parameter with its place, whether it is required, and its rules; of a JSON body the document
+requires nothing. ``text`` may be any text on one line, ``prose`` any text; such a value is in the command line as it
+arrives. Below each endpoint are command lines for it (``$``), and the parameters that must arrive (``>``), besides the
+credentials; ``name+=`` is an element of an array.
 """
 
 from __future__ import annotations
@@ -10,6 +15,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 PLACES = ("query", "form", "json")
 
@@ -31,181 +37,6 @@ _VALUES = {
     "code-voice": CALL_2FA_VOICES,
     "category": CATEGORIES + PREMIUM_CATEGORIES,
 }
-
-_RECORDS = """
-ResponseBalance    status integer
-ResponseSecurity   id string, status string, phone string, name string
-ResponseSMS        id string, status integer,
-                   data [id string, status string, credits integer, sms string, phone string]
-ResponseCall       status string, id string,
-                   data [id string, state string, credits integer, message string, phone string, voice string]
-ResponseStatusSMS  state string, credits integer, phone integer, created string, sms string, dispatch_id string,
-                   id string
-ResponseSMS2fa     id string, status string, minutes_to_expire integer,
-                   data [id string, status string, credits integer, sms string, phone string]
-ResponseCALL2fa    status string, id string, minutes_to_expire integer,
-                   data [id string, state string, credits integer, phone number, voice string]
-ResponseSucces     status string
-ResponseURLShort   urlShort string, urlLong string, msg string
-ResponseStatistic  urlShort string, urlLong string, clicksNumber integer, metrics [
-                     date {property string, clicks integer},
-                     hour {property string, clicks integer, date string},
-                     country {property string, clicks integer},
-                     region {property string, clicks integer},
-                     city {property string, clicks integer, countryIsoCode string, region string, percent number},
-                     device {property string, clicks integer},
-                     brand {property string, clicks integer, percent number},
-                     model {property string, clicks integer, percent number},
-                     operatingSystem {property string, clicks integer},
-                     browser {property string, clicks integer},
-                     lang {property string, clicks integer}]
-unnamed            id string, status string, phone string, name string
-"""
-"""The records of responses, their fields in order: ``[]`` is an array of objects, ``{}`` an object."""
-
-_ENDPOINTS = """
-GET /balance ResponseBalance
-  client key      query required
-  $ balance
-  $ balance
-  $ balance check --min 1
-
-POST /block-phone ResponseSecurity
-  client key      form required
-  phone           form required
-  name            form optional text
-  $ block add 573001234567 --name 'Ana Ruiz'
-  > phone=573001234567 'name=Ana Ruiz'
-  $ block add 573001234567
-  > phone=573001234567
-
-POST /send-sms ResponseSMS
-  client key      form required
-  phone           form required several
-  sms             form required prose
-  country-code    form optional country
-  $ sms send '+57 (300) 123-45.67' 573007654321,573009999999 -m Hola --country-code CO
-  > phone=573001234567,573007654321,573009999999 sms=Hola country-code=CO
-  $ sms send 573001234567 -m Hola
-  > phone=573001234567 sms=Hola
-
-POST /call/send ResponseCall
-  client key      form required
-  phone           form required several
-  message         form conditional unless=audio-code prose
-  voice           form conditional unless=audio-code values=call-voice
-  retries         form optional maximum=3
-  leave-voicemail form optional boolean
-  country-code    form optional country
-  audio-code      form optional excludes=voice,message text
-  $ call send 573001234567 573007654321 --message Hola --voice Marian --retries 3 --leave-voicemail --country-code CO
-  > phone=573001234567,573007654321 message=Hola voice=Marian retries=3 leave-voicemail=true country-code=CO
-  $ call send 573001234567 --audio-code A-1029 --retries 2 --no-leave-voicemail --country-code CO
-  > phone=573001234567 audio-code=A-1029 retries=2 leave-voicemail=false country-code=CO
-  $ call send 573001234567 -m Hola --voice Mia
-  > phone=573001234567 message=Hola voice=Mia
-  $ call send 573001234567 --audio-code A-1029
-  > phone=573001234567 audio-code=A-1029
-
-GET /messages-state ResponseStatusSMS
-  client key      query required
-  id              query required text
-  $ state get 8f3c2a71
-  > id=8f3c2a71
-  $ state watch 8f3c2a71 --until sent
-  > id=8f3c2a71
-
-POST /2fa/send-sms ResponseSMS2fa
-  client key      form required
-  phone           form required
-  app-name        form required text
-  country-code    form optional country
-  $ 2fa send-sms 573001234567 --app-name Shop --country-code CO
-  > phone=573001234567 app-name=Shop country-code=CO
-  $ 2fa send-sms 573001234567 --app-name Shop
-  > phone=573001234567 app-name=Shop
-
-POST /call/2fa/send-call ResponseCALL2fa
-  client key      form required
-  phone           form required
-  app-name        form required text
-  voice           form required values=code-voice
-  retries         form required maximum=3
-  country-code    form optional country
-  $ 2fa send-call 573001234567 --app-name Shop --voice Mariana --retries 2 --country-code CO
-  > phone=573001234567 app-name=Shop voice=Mariana retries=2 country-code=CO
-  $ 2fa send-call 573001234567 --app-name Shop --voice Mia
-  > phone=573001234567 app-name=Shop voice=Mia retries=1
-
-POST /2fa/verification-code ResponseSucces
-  client key      form required
-  phone           form required
-  app-name        form required text
-  code            form required
-  country-code    form optional country
-  $ 2fa verify 573001234567 --app-name Shop --code 480615 --country-code CO
-  > phone=573001234567 app-name=Shop code=480615 country-code=CO
-  $ 2fa verify 573001234567 --app-name Shop --code 480615
-  > phone=573001234567 app-name=Shop code=480615
-
-POST /url/short ResponseURLShort
-  client key      form required
-  name            form required text
-  url-long        form required
-  alias           form optional text
-  is-premium      form optional boolean
-  group-name      form optional text
-  domain-name     form optional text
-  expiration-time-statistics form optional months
-  $ url shorten 'https://example.com/offers?id=7&lang=es#top' --name offers --alias sale --premium \
-    --group-name spring --domain-name s.example --expiration-months 6
-  > name=offers 'url-long=https://example.com/offers?id=7&lang=es#top' alias=sale is-premium=true \
-    group-name=spring domain-name=s.example expiration-time-statistics=6
-  $ url shorten https://example.com/ --name offers
-  > name=offers url-long=https://example.com/
-
-POST /url/short-statistic ResponseStatistic
-  client key      form required
-  name-url        form required text
-  since           form required day
-  until           form required day
-  category        form optional values=category
-  $ url stats offers --since 2026-01-01 --until 2026-01-31 --category operatingSystem
-  > name-url=offers since=2026-01-01 until=2026-01-31 category=operatingSystem
-  $ url stats offers
-  > name-url=offers since=2026-09-14 until=2026-09-21
-
-POST /chatapp/send unnamed
-  client key      query required
-  template        query required text
-  phone           json unstated
-  body            json unstated array prose
-  $ chatapp send 573001234567 Ana 8:00 --template appointment
-  > template=appointment phone=573001234567 body+=Ana body+=8:00
-
-POST /chatapp/store/order unnamed
-  client key      query required
-  template        query required text
-  phone           json unstated
-  body            json unstated array prose
-  $ chatapp order 573001234567 Ana 1029 '45.00 EUR' --template order_ready
-  > template=order_ready phone=573001234567 body+=Ana body+=1029 'body+=45.00 EUR'
-
-POST /2fa/send-chatapp unnamed
-  client key      form required
-  phone           form required
-  app-name        form required text
-  country-code    form optional country
-  template        form optional text
-  $ 2fa send-chatapp 573001234567 --app-name Shop --template login --country-code CO
-  > phone=573001234567 app-name=Shop template=login country-code=CO
-  $ 2fa send-chatapp 573001234567 --app-name Shop
-  > phone=573001234567 app-name=Shop
-"""
-"""Each parameter with its place, whether it is required, and its rules; of a JSON body the document requires nothing.
-
-``text`` may be any text on one line, ``prose`` any text; such a value is in the command line as it arrives.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +143,13 @@ def _endpoint(text: str) -> Endpoint:
     return endpoint
 
 
+_RECORDS, _ENDPOINTS = (
+    Path(__file__).with_name(name).read_text(encoding="utf-8") for name in ("records.txt", "endpoints.txt")
+)
 RECORDS: dict[str, tuple[Field, ...]] = {
     name: _fields(iter(re.findall(r"[\w-]+|[\[\]{}]", rest)))
     for name, rest in re.findall(r"(?m)^(\w+) +((?:.|\n )+)$", _RECORDS)
 }
-ENDPOINTS = {(each.method, each.path): each for each in map(_endpoint, _ENDPOINTS.strip().split("\n\n"))}
+ENDPOINTS = {(each.method, each.path): each for each in map(_endpoint, _ENDPOINTS.split("\n\n"))}
 """Every endpoint by method and path, in the document's order."""
 LINES = [line for endpoint in ENDPOINTS.values() for line in endpoint.lines]

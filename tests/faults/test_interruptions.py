@@ -27,8 +27,8 @@ MODULES = (
     "store/jobs.py",
 )
 """The modules that make a request and store its intent and outcome, and create a job."""
-START, STEP = int(os.environ.get("FIRST_LINE", "2")), int(os.environ.get("EACH_LINE", "19"))
-"""Every nineteenth line is interrupted, because all of them take a minute; EACH_LINE=1 tests all."""
+START, STEP = int(os.environ.get("FIRST_LINE", "2")), int(os.environ.get("EACH_LINE", "31"))
+"""Every thirty-first line is interrupted, because all of them take a minute; EACH_LINE=1 tests all."""
 COUNTING = "_counted"
 """The function of the client that counts what is sent: each of its lines is interrupted."""
 
