@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ import pytest
 import msgctl
 from msgctl import phones
 from msgctl.http import redaction
+from msgctl.outcomes import judge
 from msgctl.sandbox import protocol
 from msgctl.store import postgresql
 
@@ -37,7 +39,7 @@ READ_OUR_OWN_TEXT = ("reference/", "sandbox/page.py")
 """Files with patterns for msgctl's own text only."""
 INSERTED = {
     "commands/help.py:help": "sms",
-    "http/redaction.py:_parameters": "key",
+    "text.py:without_parameters": "client|key",
     "sandbox/endpoints.py:_with_links": "http://127\\.0\\.0\\.1:8000/s/",
     "store/postgresql.py:__init__": "db\\.example",
     "store/postgresql.py:create": "now",
@@ -46,6 +48,7 @@ INSERTED = {
 BUILT: dict[str, Callable[[], list[str]]] = {
     "phones.py:_compiled": lambda: [phones.Reader(country)._match.__self__.pattern for country in ("CO", "AR", None)],  # type: ignore[attr-defined]
     "phones.py:_mobile_today": lambda: [pattern for pattern, *_ in phones.OLD_FORMS.values()],
+    "outcomes/judge.py:credits_left": lambda: [judge._CREDITS, judge._NUMBER_OF_CREDITS],
     "sandbox/protocol.py:fits": lambda: [form.pattern for form in protocol.FORMATS.values()],
     "http/redaction.py:_pattern": lambda: [
         redaction._pattern(key).pattern for key in ("+ %2\\" * 12, "\\+ %2" * 12, "1234567890")
@@ -79,13 +82,13 @@ def uses_in(name: str, source: str) -> Iterator[Use]:
         method = node.func.attr  # type: ignore[attr-defined]
         if method in ("escape", "purge"):
             continue
+        module = importlib.import_module(f"msgctl.{name.removesuffix('.py').replace('/', '.')}")
         if not function:
-            module = importlib.import_module(f"msgctl.{name.removesuffix('.py').replace('/', '.')}")
             used = {*re.findall(rf"\b{target}\.({METHODS})\b", source)} or {"search"}
             yield Use(place, getattr(module, target), tuple(sorted(used)))
             continue
         methods = ("match", "search") if method == "compile" else (method,)
-        for pattern in written(place, node.args[0]):
+        for pattern in written(place, node.args[0], module):
             yield Use(place, re.compile(pattern), methods)
 
 
@@ -101,8 +104,10 @@ def calls(tree: ast.AST, function: str = "", target: str = "") -> Iterator[tuple
         yield from calls(node, function, name)
 
 
-def written(place: str, argument: ast.expr) -> list[str | bytes]:
+def written(place: str, argument: ast.expr, module: ModuleType) -> list[str | bytes]:
     """Return the patterns of a call in a function."""
+    if isinstance(argument, ast.Name) and isinstance(constant := getattr(module, argument.id, None), (str, bytes)):
+        return [constant]
     if isinstance(argument, ast.Constant) and isinstance(argument.value, (str, bytes)):
         return [argument.value]
     if place in BUILT:
