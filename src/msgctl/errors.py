@@ -168,7 +168,7 @@ class MsgctlError(Exception):
     certificate).
 
     If the service responded, the error has ``details``. ``response`` is a 2xx response that --json prints unchanged.
-    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``word`` is a
+    ``recipients`` are the outcomes of a send's recipients (`msgctl.outcomes.outcome.Outcome`). ``missing_words`` is a
     pair: a kind of words, and the strings to add to the profile. ``job`` is the ID of the job that the error is about,
     if the run is not about a single job.
     """
@@ -187,7 +187,7 @@ class MsgctlError(Exception):
         details: ResponseDetails | None = None,
         reason: str = "",
         recipients: Sequence[Any] = (),
-        word: tuple[str, Sequence[str]] | None = None,
+        missing_words: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         super().__init__(what)
         self.reason = reason or self.kind
@@ -196,7 +196,7 @@ class MsgctlError(Exception):
         self.consequence = self.usual_consequence if consequence is None else consequence
         self.details = details
         self.recipients = recipients
-        self.word = word
+        self.missing_words = missing_words
         self.response: Any = None
         self.job: str | None = None
 

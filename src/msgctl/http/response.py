@@ -113,7 +113,7 @@ class Response:
             return OutcomeUnknownError(
                 f"{capitalized(doubt)}: {self.quotation}",
                 self.request.advice,
-                word=("accepted", self.missing_words),
+                missing_words=("accepted", self.missing_words),
                 recipients=self.outcomes,
                 details=self.details,
             )
@@ -287,7 +287,7 @@ class _Parser(NamedTuple):
         response.set_outcomes(outcomes)
         if parts.is_link and outcomes[0].outcome == UNKNOWN:
             error = self._in_doubt(response.doubt("the short URL was created"), outcomes)
-            error.word = ("accepted", response.missing_words)
+            error.missing_words = ("accepted", response.missing_words)
             raise error
 
     def verify_code(self) -> Mapping[str, Any]:
@@ -376,7 +376,7 @@ class _Parser(NamedTuple):
             parts = self.response.parts
             parts = replace(parts, added=parts.added.plus("verified", [doubt.value]))
             if codes.doubt_of_code(parts, self.response.content) is None:
-                error.word = ("verified", [doubt.value])
+                error.missing_words = ("verified", [doubt.value])
         return error
 
     def _refused(

@@ -57,7 +57,7 @@ def error_of(job: Job, ending: Ending) -> MsgctlError | None:
         return Interrupted(stopped_by(ending), hint, consequence=summary)
     what = f"{stopped_by(ending)}. {summary}"
     error = ending.why.error(what, hint, consequence="", reason=ending.why.reason or ending.reason)
-    error.word = ("accepted", ending.words)
+    error.missing_words = ("accepted", ending.words)
     error.details = stored_details(ending.http_status, ending.body.encode())
     return error
 

@@ -431,5 +431,5 @@ def make(client: Client, operation: Operation, settings: Settings, intent: Inten
     if all(recipient.outcome != UNKNOWN for recipient in response.outcomes):
         return RequestOutcome(intent, response.outcomes, started)
     why = response.doubt("it was accepted")
-    in_doubt = OutcomeUnknownError(why, word=("accepted", response.missing_words), details=response.details)
+    in_doubt = OutcomeUnknownError(why, missing_words=("accepted", response.missing_words), details=response.details)
     return RequestOutcome(intent, response.outcomes, started, in_doubt)

@@ -154,7 +154,7 @@ class Ending:
         """Return the ending of a run that was stopped by an error."""
         if error is None:
             return cls(why)
-        words = error.word[1] if error.word else ()
+        words = error.missing_words[1] if error.missing_words else ()
         return cls(why, error.what, error.hint or "", error.reason, words, error.http_status, error.body)
 
     def dump(self) -> str:

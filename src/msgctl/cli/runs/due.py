@@ -9,7 +9,7 @@ from pathlib import Path
 from msgctl import files, jsontext
 from msgctl.cli.runs import running
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.errors import with_word
+from msgctl.cli.shell.errors import with_missing_words
 from msgctl.config import profiles
 from msgctl.errors import STORE_ERRORS, ConditionError, ConfigurationError, Hint, Interrupted, MsgctlError
 from msgctl.jobs import report
@@ -125,7 +125,7 @@ def _send(context: Context, job: Job) -> list[MsgctlError]:
         _print(context, jobs.get(context.store, job.number))
     except STORE_ERRORS as lost:  # if the job lost the store, its own error is more precise
         errors = errors or [lost]
-    return [_of_job(with_word(error, own), own, job) for error in errors]
+    return [_of_job(with_missing_words(error, own), own, job) for error in errors]
 
 
 def _is_too_late(store: Store, job: Job) -> bool:

@@ -200,4 +200,6 @@ class JobStates:
         details = first.details if first else None
         if not unfinished:
             hint = ""
-        return ConditionError("; ".join(parts), hint, reason=reason, word=("delivered", words[:1]), details=details)
+        return ConditionError(
+            "; ".join(parts), hint, reason=reason, missing_words=("delivered", words[:1]), details=details
+        )

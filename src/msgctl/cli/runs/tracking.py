@@ -109,8 +109,8 @@ class Tracker:
             if error:
                 last = f" (last: {now})" if now else ""
                 what, details = f"The state of message {name} could not be read{last}: {error.message}", error.details
-        word = ("delivered", self.open_states(message)[:1])
-        return ConditionError(what, hint, reason=reason, word=word, details=details)
+        missing_words = ("delivered", self.open_states(message)[:1])
+        return ConditionError(what, hint, reason=reason, missing_words=missing_words, details=details)
 
     def open_states(self, message: Tracked) -> list[str]:
         """Return the states that are not final, and that a word of the profile could make final."""
@@ -235,4 +235,6 @@ def _error_of(tracker: Tracker, recipients: Sequence[_Recipient], noun: str) -> 
     messages = [recipient.message for recipient in (*late, *unread) if recipient.message]
     words = [state for message in messages for state in tracker.open_states(message)]
     reason = "not_delivered" if len(missing) > len(late) else "state_not_reached"
-    return ConditionError("; ".join(parts), hint, reason=reason, word=("delivered", words[:1]), details=details)
+    return ConditionError(
+        "; ".join(parts), hint, reason=reason, missing_words=("delivered", words[:1]), details=details
+    )

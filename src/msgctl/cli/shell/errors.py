@@ -39,7 +39,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
     is_before = isinstance(error, (UsageError, ConfigurationError)) or type(error) is Interrupted
     if is_before and run.operation is not None and not run.sent.count and not error.consequence:
         error = error.replaced(consequence=run.operation.effect.prevented)
-    error = with_word(error, context)
+    error = with_missing_words(error, context)
     if run.effect is Effect.SENDS:
         error.recipients = error.recipients or run.recipients
     if error.hint:
@@ -65,9 +65,9 @@ MEANINGS = {
 }
 
 
-def with_word(error: MsgctlError, context: Context) -> MsgctlError:
+def with_missing_words(error: MsgctlError, context: Context) -> MsgctlError:
     """Add a hint to an error: the command that adds the unknown words to the profile."""
-    kind, texts = error.word or ("", ())
+    kind, texts = error.missing_words or ("", ())
     words = [" ".join(text.split()) for text in texts]
     is_short = all(len(word) <= MAX_WORD and word.isprintable() for word in words)
     if not words or not is_short or context.profile.is_sandbox:
@@ -79,7 +79,7 @@ def with_word(error: MsgctlError, context: Context) -> MsgctlError:
         command = f"create a profile (msgctl profile add main), then run: msgctl profile set main {options}"
     verb = "means" if len(words) == 1 else "mean"
     hint = f"If {' and '.join(map(quote, words))} {verb} {MEANINGS[kind]}, {command}"
-    return error.with_hint(hint).replaced(word=None)
+    return error.with_hint(hint).replaced(missing_words=None)
 
 
 def _json_line(error: MsgctlError, context: Context) -> str:
