@@ -120,7 +120,7 @@ class PhoneCells:
             text = whole[1]
         # Dots in a phone are ignored, so 573001234567.5 would get an additional digit.
         if _SCIENTIFIC.fullmatch(text.strip()):
-            what = "the phone is in scientific notation: a spreadsheet dropped its digits"
+            what = "the phone is in scientific notation: Excel dropped its digits"
             raise UsageError(f"{what}; use the original workbook, or write all digits")
         if _DECIMAL.fullmatch(text.strip()) or (isinstance(text, Number) and not text.isdigit()):
             raise UsageError("the phone is not a whole number")
