@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ from msgctl.phones import with_country
 from msgctl.text import plural, some_of, timestamp
 
 if TYPE_CHECKING:
+    from msgctl.lists.faults import Faults
     from msgctl.lists.rows import InvalidRow, Recipient
     from msgctl.lists.table import Recipients
 
@@ -131,7 +132,6 @@ def import_(
     """
     from msgctl.lists.faults import rows_left_out
     from msgctl.lists.reader import name_of
-    from msgctl.lists.rows import Recipient
     from msgctl.store import people as stored
 
     context.note_sandbox()
@@ -144,15 +144,7 @@ def import_(
             listed = [_listed(row) for row in rows]
             failures = [faults.error(CORRECT, list_all="")] if faults.invalid and not source.skip_invalid else []
             return OwnResult(listed, IMPORTED, failures=failures)
-
-        def entries() -> Iterator[tuple[str, str]]:
-            for row in rows:
-                if isinstance(row, Recipient):
-                    yield row.phone, row.values[0]
-            if faults.invalid and not source.skip_invalid:
-                raise faults.error(CORRECT)
-
-        count, new = stored.add_optouts(context.store, entries())
+        count, new = stored.add_optouts(context.store, _entries(rows, faults, skip_invalid=source.skip_invalid))
     context.note(f"Numbers in {name}: {recipients.source}")
     if faults.invalid:
         context.note(rows_left_out(faults.invalid, "invalid", name))
@@ -183,6 +175,19 @@ def _with_channels(recipients: Recipients, default: str) -> Iterator[Recipient |
             yield invalid
         else:
             yield row._replace(values=(channel,))
+
+
+def _entries(
+    rows: Iterable[Recipient | InvalidRow], faults: Faults, *, skip_invalid: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield the number and the channel of each valid row. Raises UsageError at the end, so that none is added."""
+    from msgctl.lists.rows import Recipient
+
+    for row in rows:
+        if isinstance(row, Recipient):
+            yield row.phone, row.values[0]
+    if faults.invalid and not skip_invalid:
+        raise faults.error(CORRECT)
 
 
 def _listed(row: Recipient | InvalidRow) -> dict[str, object]:

@@ -43,8 +43,10 @@ class Start(NamedTuple):
         now = clock()
         if settings.at is not None:
             at = parse_at(settings.at, settings.zone, datetime.fromtimestamp(now, UTC)).timestamp()
-        opens = settings.hours(clock).closed_until(at or now)
-        return cls(at, at if opens is None else opens, settings.zone)
+        due = settings.hours(clock).closed_until(at or now)
+        if due is None:  # the window is open
+            due = at
+        return cls(at, due, settings.zone)
 
     def check_not_past(self, context: Context) -> None:
         """Raise UsageError if --at is in the past. Not called if an earlier run of this command created the job."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -50,10 +51,11 @@ class Approval:
         if not fault:
             plan = replace(plan, balance=_balance(context))
         self._note(plan, is_refused=fault is not None)
+        failures = [fault] if fault else []
         if self.lists_rows:
-            return self._listed(plan, rules, fault)
+            return self._listed(plan, rules, failures)
         if options.dry_run:
-            return OwnResult(plan, plan.columns, Layout.PLAN, failures=[fault] if fault else [])
+            return OwnResult(plan, plan.columns, Layout.PLAN, failures=failures)
         if fault:
             raise fault
         is_asked = not options.yes and context.stdin.isatty()
@@ -62,7 +64,7 @@ class Approval:
         prompts.confirm(context, self._question(plan), "nothing was sent")
         return None
 
-    def _listed(self, plan: Plan, rules: ExclusionRules, fault: UsageError | None) -> OwnResult:
+    def _listed(self, plan: Plan, rules: ExclusionRules, failures: Sequence[UsageError]) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
         context, job_number, settings = self.context, self.rows.job_number, plan.settings
         columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
@@ -73,7 +75,7 @@ class Approval:
             self._explain(plan)
         account = context.profile.account
         rows = StoredRows(lambda: planned_rows(context.store, job_number, account, settings, rules))
-        return OwnResult(rows, columns, failures=[fault] if fault else [], save=self.save)
+        return OwnResult(rows, columns, failures=failures, save=self.save)
 
     def _explain(self, plan: Plan) -> None:
         from msgctl.output import job_views  # Rich

@@ -221,7 +221,8 @@ def _without_code(text: str | None) -> str | None:
 def judged(response: Response) -> ServiceResult:
     """Return the result of a send. Recipients that are refused or not mentioned determine its exit code."""
     error = response.error()
-    return ServiceResult([response], response.outcomes, response.request.values, [error] if error else [])
+    failures = [error] if error else []
+    return ServiceResult([response], response.outcomes, response.request.values, failures)
 
 
 def printed_beside(context: Context, error: MsgctlError) -> list[Response]:
@@ -302,7 +303,8 @@ def _replayed(context: Context, request: Request, earlier: StoredResult, key: Ke
     context.run.sent.add(1)  # before the rest, which Ctrl-C may interrupt
     context.run.is_replayed = True
     context.note_sandbox()
-    content, name = earlier.body or b"", quote(key.key if key else "")
+    content = earlier.body or b""
+    name = quote(key.key) if key else ""
     if not earlier.message and earlier.http_status is not None:
         context.note(f"This is the result of the first run with --once {name}.")
         result = judged(stored_response(request, content, earlier.http_status, context.words))

@@ -340,7 +340,8 @@ class Context:
         is_refused = self.options.no_color or self.environ.get("NO_COLOR")
         has_color = is_terminal and self.environ.get("TERM", "") not in ("", "dumb", "unknown")
         color = not is_refused and (has_color or bool(self.environ.get("FORCE_COLOR")))
-        return Screen(stream, terminal_width(stream) if is_terminal else None, color)
+        width = terminal_width(stream) if is_terminal else None
+        return Screen(stream, width, color)
 
     def for_profile(self, text: str) -> str:
         """Return a text with the -p of this run in its commands, if it is a `Hint`."""
@@ -360,7 +361,9 @@ class Context:
 
     def _write(self, text: str) -> None:
         """Print a text, wrapped unless it contains a command to copy."""
-        self.say(text if "msgctl " in text else self.wrapped(text))
+        if "msgctl " not in text:
+            text = self.wrapped(text)
+        self.say(text)
 
     def wrapped(self, text: str, *, indent: int = 0) -> str:
         """Return a text wrapped at words if standard error is a terminal; lines after the first are indented."""
