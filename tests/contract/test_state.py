@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
 from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Behaviour, Service, drop, respond, silent
-from support.tool import Tool, interrupt, process
+from support.tool import Tool, interrupt
 
 
 def state(word: str) -> Behaviour:
@@ -42,10 +43,10 @@ def test_a_watch_checks_every_two_seconds_until_a_final_state(service: Service, 
     assert 0 < sum(tool.clock.slept) <= 5
 
 
-def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Service) -> None:
+def test_a_service_that_does_not_respond_does_not_prolong_a_watch(service: Service, tool: Tool) -> None:
     service.always(silent)
-    done = process("--timeout", "600", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
-    assert done.code == 6
+    watch = ("--timeout", "600", "state", "watch", "m1", "m2", "m3", "--max-wait", "0.2")
+    assert tool(*watch, sleep=time.sleep).code == 6
     assert len(service.received) <= 2  # one check within the time, and one after it
 
 

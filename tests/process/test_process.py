@@ -255,7 +255,7 @@ LOCALES = {
 def test_every_character_can_be_printed_in_every_locale(locale: dict[str, str], service: Service) -> None:
     record = {**RECORD, "data": [{**RECORD["data"][0], "sms": "Señor 😀 ✓ €"}]}
     body = json.dumps(record, ensure_ascii=False).encode()
-    service.will(respond(body), respond(body))
+    service.always(respond(body))
     table = process(*SEND.split(), "-o", "csv", env=locale)
     assert (table.code, table.stderr) == (0, b"")
     assert "Se" in table.stdout.decode(locale.get("PYTHONIOENCODING", "utf-8"))
@@ -287,10 +287,3 @@ def test_a_resend_whose_recipients_change_during_its_question_is_refused(
         assert tool(*resend, "--yes").code == 0
         tty.write(b"y\n")
         assert tty.end() == 2, tty.shown
-
-
-def test_an_impossible_time_zone_stops_before_anything_is_sent(service: Service) -> None:
-    done = process(*SEND.split(), env={"TZ": "UTC-25"})
-    assert done.code == 3
-    assert 'not "UTC-25"' in str(done.err)
-    assert service.received == []
