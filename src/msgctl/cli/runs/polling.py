@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgctl import operations
 from msgctl.cli.shell.context import Context
-from msgctl.errors import Interrupted, MsgctlError, of_thread
+from msgctl.errors import MsgctlError, of_thread
 from msgctl.http.request import Request, build
 from msgctl.http.response import Response
 from msgctl.outcomes import delivery
@@ -80,8 +80,6 @@ class Tracked:
         """Read the states of the message. If that fails, ``error`` has the reason."""
         try:
             self.receive(client.send(self.request, timeout=timeout), added)
-        except Interrupted:
-            raise
         except Exception as error:  # noqa: BLE001 (one message must not end the others)
             self.error = of_thread(error)
 
