@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from sqlite3 import Connection
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote
 
 from msgctl import __version__, files, segments
@@ -60,14 +60,13 @@ _KEPT_IN_LOCATION = "%/:=&?~#+!$,;'@()*[]"
 
 
 class Endpoint(NamedTuple):
-    """An endpoint: its parameters, in the query of a GET or in a JSON object, and fields of its response."""
+    """An endpoint and its parameters, which are in the query of a GET or in a JSON object."""
 
     method: str
     path: str
     summary: str
     handle: Callable[..., JsonObject | SandboxResponse]
     fields: tuple[Field, ...]
-    returns: Mapping[str, Any]
 
 
 ENDPOINTS: list[Endpoint] = []
@@ -75,13 +74,13 @@ ENDPOINTS: list[Endpoint] = []
 _Handler = TypeVar("_Handler", bound=Callable[..., JsonObject | SandboxResponse])
 
 
-def _endpoint(method: str, path: str, summary: str, *fields: Field, **returns: Any) -> Callable[[_Handler], _Handler]:
+def _endpoint(method: str, path: str, summary: str, *fields: Field) -> Callable[[_Handler], _Handler]:
     """Make a function an endpoint; its arguments are the fields in the request."""
     place = Place.QUERY if method == "GET" else Place.JSON
 
     def add(handle: _Handler) -> _Handler:
         placed = tuple(field._replace(place=place) for field in fields)
-        ENDPOINTS.append(Endpoint(method, OWN_PATH + path, summary, handle, placed, returns))
+        ENDPOINTS.append(Endpoint(method, OWN_PATH + path, summary, handle, placed))
         return handle
 
     return add
@@ -93,7 +92,7 @@ _number = partial(Field, typed="", required=False, kind=Kind.INTEGER, least=0, m
 _WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=Kind.NUMBER, least=0, most=MAX_WAIT)
 
 
-@_endpoint("GET", "", "List these endpoints. A POST needs JSON and Content-Type: application/json.", sandbox=str)
+@_endpoint("GET", "", "List these endpoints. A POST needs JSON and Content-Type: application/json.")
 def about(_emulator: Emulator) -> JsonObject:
     listed = [
         {
@@ -114,7 +113,6 @@ def about(_emulator: Emulator) -> JsonObject:
     _optional("phone", help="only this number, in any format"),
     _optional("after", help="only messages after this one: its ID, or a time"),
     _WAIT,
-    messages=list[JsonObject],
 )
 def inbox(emulator: Emulator, *, phone: str = "", after: str = "", wait: float = 0) -> SandboxResponse:
     messages = received(emulator, phone, after)
@@ -149,8 +147,6 @@ def _after(db: Connection, after: str) -> tuple[str, float]:
     _field("name", help="name of the short URL"),
     _number("count", help="number of visits, 1 if omitted", least=1, most=MAX_CLICKS),
     _optional("country", help="country of the visitors, random if omitted"),
-    name=str,
-    clicks=int,
 )
 def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None = None) -> JsonObject:
     """Simulate visits now; the other fields of the visitors are random."""
@@ -174,7 +170,6 @@ def click(emulator: Emulator, *, name: str, count: int = 1, country: str | None 
     "Set the balance.",
     _number("credits", help="the new balance"),
     _number("add", help="or the amount to add", least=-MAX_NUMBER),
-    status=int,
 )
 def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = None) -> JsonObject:
     if (credits is None) == (add is None):
@@ -187,13 +182,12 @@ def credit(emulator: Emulator, *, credits: int | None = None, add: int | None = 
     return {"status": balance}
 
 
-@_endpoint("GET", "/fault", "Return the faults.", faults=list[str])
+@_endpoint("GET", "/fault", "Return the faults.")
 @_endpoint(
     "POST",
     "/fault",
     "Replace the faults.",
     _field("faults", help="each KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]; empty to clear", kind=Kind.ARRAY),
-    faults=list[str],
 )
 def fault(emulator: Emulator, *, faults: list[str] | None = None) -> JsonObject:
     if faults is not None:
@@ -201,7 +195,7 @@ def fault(emulator: Emulator, *, faults: list[str] | None = None) -> JsonObject:
     return {"faults": active_faults(emulator)}
 
 
-@_endpoint("GET", "/clock", "Return the time of the sandbox.", time=str, stopped=bool)
+@_endpoint("GET", "/clock", "Return the time of the sandbox.")
 def clock(emulator: Emulator) -> JsonObject:
     with emulator.reading() as db:
         now = emulator.now(db)
@@ -213,8 +207,6 @@ def clock(emulator: Emulator) -> JsonObject:
     "/clock",
     "Change the clock.",
     _field("change", help="+10m (s, m, h, d), stop, start, or a time at which it stops"),
-    time=str,
-    stopped=bool,
 )
 def set_clock(emulator: Emulator, *, change: str) -> JsonObject:
     """Change the clock (see `CLOCK_SYNTAX`)."""
@@ -236,13 +228,12 @@ def set_clock(emulator: Emulator, *, change: str) -> JsonObject:
     return clock(emulator)
 
 
-@_endpoint("GET", "/responses", "Return the name of the responses.", responses=str)
+@_endpoint("GET", "/responses", "Return the name of the responses.")
 @_endpoint(
     "POST",
     "/responses",
     "Choose the responses.",
     _field("responses", help=" or ".join(NAMES), choices=NAMES),
-    responses=str,
 )
 def choose_responses(emulator: Emulator, *, responses: str | None = None) -> JsonObject:
     if responses is not None:
@@ -254,7 +245,7 @@ def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Jso
         return {"responses": emulator.read_account(db).responses}
 
 
-@_endpoint("POST", "/reset", "Delete everything.", status=str)
+@_endpoint("POST", "/reset", "Delete everything.")
 def reset(emulator: Emulator) -> JsonObject:
     emulator.reset()
     begin(emulator, is_new=True)
@@ -284,7 +275,6 @@ _URLS = """SELECT name, url_short AS urlShort, url_long AS urlLong, premium,
     "Return what the inbox page shows, newest first; only its version if nothing changed.",
     _optional("since", help="wait until the version differs from this"),
     _WAIT,
-    version=str,
 )
 def overview(emulator: Emulator, *, since: str = "", wait: float = 0) -> JsonObject | SandboxResponse:
     version = emulator.version()
