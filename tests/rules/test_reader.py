@@ -17,7 +17,7 @@ from msgctl.errors import UsageError
 from msgctl.lists.header import Reading, has_phone_word, is_phone_word
 from msgctl.lists.reader import opened
 from msgctl.lists.rows import InvalidRow, PhoneCells, Recipient
-from rules.reading import ANA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
+from rules.reading import ANA, EVA, LUIS, UNSHOWN, Broken, left_out, read, read_from, refused, source
 
 TWO = "300 123 4567 / 310 987 6543"
 
@@ -269,6 +269,42 @@ def test_one_number_in_a_cell_may_have_separators() -> None:
     for wrong in ("300 123 4567 / 68", "300,123,4567", "300 123 4567 / Ana"):
         with pytest.raises(UsageError, match="it contains"):
             cell(wrong)
+
+
+NOTE = "llamar al "
+
+
+@pytest.mark.parametrize(
+    ("text", "country", "problem", "inside", "first"),
+    [
+        ("", "CO", "no phone number", [], ""),
+        ("#N/A", "CO", "the phone is the error value #N/A", [], ""),
+        ("5,73E+11", "CO", "the phone is in scientific notation: a spreadsheet dropped its digits", [], ""),
+        ("573001234567.5", "CO", "the phone is not a whole number", [ANA], ""),
+        ("573001234567.0", "CO", None, [ANA], ANA),
+        ("300 123 4567 / 300 765 4321", "CO", "two numbers in one cell", [ANA, LUIS], ANA),
+        ("300 123 4567, 300 765 4321, 300 999 9999", "CO", "3 numbers in one cell", [ANA, LUIS, EVA], ANA),
+        ("300 123 4567 300 765 4321", "CO", "two numbers in one cell", [ANA, LUIS], ANA),
+        ("6111234,6111235", "IS", "two numbers in one cell", ["3546111234", "3546111235"], "3546111234"),
+        ("6111234 / 6111235", "IS", "two numbers in one cell", ["3546111234", "3546111235"], "3546111234"),
+        ("6111234 6111235", "IS", "two numbers in one cell", ["3546111234", "3546111235"], "3546111234"),
+        ("611123", "IS", "not a valid phone number: too short for Iceland", [], ""),
+        (NOTE.ljust(190) + ANA[2:], "CO", 'not a valid phone number: it contains "l"', [ANA], ANA),
+        (NOTE.ljust(191) + ANA[2:], "CO", 'not a valid phone number: it contains "l"', [], ""),
+        ("12025550123", "CO", "valid only in the United States; if that is right, write it with +", [], ""),
+        ("2026-11-27", "CO", "not a valid phone number: too short for Colombia", [], ""),
+    ],
+)
+def test_a_cell_has_its_numbers_and_the_reason_why_it_is_not_one(
+    text: str, country: str, problem: str | None, inside: list[str], first: str
+) -> None:
+    cells = PhoneCells(country)
+    try:
+        cells.read(text)
+        error = None
+    except UsageError as raised:
+        error = raised.message.partition(";")[0] if "scientific" in raised.message else raised.message
+    assert (error, cells.numbers(text), cells.first_within(text)) == (problem, inside, first)
 
 
 # --- a file that cannot be used
