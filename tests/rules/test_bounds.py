@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from msgctl.config.credential import MAX_OUTPUT, key_of_command
 from msgctl.config.profiles import MAX_KEY, key_fault
 from msgctl.errors import ConfigurationError
-from msgctl.http.client import MAX_LOGGED_CHARACTERS, MAX_LOGGED_LINES
+from msgctl.http.client import MAX_LOGGED_CHARACTERS, MAX_LOGGED_LINES, MAX_URL
 from msgctl.http.response import MAX_BODY, details_of
 from msgctl.outcomes.record import MAX_STORED, text_to_store
 from msgctl.outcomes.words import MAX_TEXT, cut
@@ -46,7 +48,7 @@ def test_the_name_of_a_job_has_at_most_100_characters_and_is_no_id(service: Serv
 
 def test_a_value_of_a_response_is_stored_up_to_4096_characters() -> None:
     long = "x" * MAX_STORED
-    values = (long, f"{long}x", "é\ud800", "", None, [], {}, True, False)
+    values: list[Any] = [long, f"{long}x", "é\ud800", "", None, [], {}, True, False]
     assert [text_to_store(value) for value in values] == [
         long, f"{long}…", "é\\ud800", None, None, None, None, "true", "false",
     ]  # fmt: skip
@@ -103,3 +105,23 @@ def test_a_code_has_a_time_only_if_it_is_valid_for_less_than_100000_minutes(serv
         service.will(respond({"id": "d1", "status": 1, "minutes_to_expire": minutes, "data": [sent]}))
         done = tool("2fa", "send-sms", PHONE, "--app-name", "Shop", screen=True)
         assert ("valid until" in done.err + done.out) is is_shown
+
+
+def test_a_url_has_at_most_65000_bytes(service: Service, tool: Tool) -> None:
+    service.always(respond({"id": "m1", "state": "queued"}))
+    assert tool("state", "get", "x").code == 0
+    length = len(service.base_url.removesuffix("/api/v1") + service.received[0].target)
+    for missing, code in ((MAX_URL - length, 0), (MAX_URL + 1 - length, 2)):
+        assert tool("state", "get", "x" * (1 + missing)).code == code
+
+
+@pytest.mark.parametrize(("zone", "code"), [("XXX-23:59:59", 0), ("XXX-24", 3), ("XXX+24", 3)])
+def test_the_time_zone_of_the_machine_is_less_than_a_day_from_utc(
+    zone: str, code: int, tool: Tool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", zone)
+        time.tzset()
+        done = tool("profile", "list")
+    time.tzset()
+    assert (done.code, f'TZ must be less than a day from UTC, not "{zone}"' in done.err) == (code, code == 3)
