@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from msgctl.cli.shell.errors import MAX_WORD
+from msgctl.cli.shell.prompts import MAX_INPUT
 from msgctl.config.credential import MAX_OUTPUT, key_of_command
 from msgctl.config.profiles import MAX_KEY, key_fault
 from msgctl.errors import ConfigurationError
@@ -125,3 +127,18 @@ def test_the_time_zone_of_the_machine_is_less_than_a_day_from_utc(
         done = tool("profile", "list")
     time.tzset()
     assert (done.code, f'TZ must be less than a day from UTC, not "{zone}"' in done.err) == (code, code == 3)
+
+
+def test_a_line_with_a_key_has_at_most_16388_bytes(tool: Tool) -> None:
+    account = ("--base-url", "https://service.example/api/v1", "--client", "1", "--key-stdin")
+    for length, fault in ((MAX_INPUT - 1, "is longer than 4096 characters"), (MAX_INPUT, "The line on standard input")):
+        done = tool("profile", "add", "main", *account, stdin="k" * length + "\n")
+        assert (done.code, fault in done.err) == (2, True)
+
+
+def test_a_hint_suggests_words_of_at_most_60_characters(service: Service, tool: Tool) -> None:
+    for length, is_suggested in ((MAX_WORD, True), (MAX_WORD + 1, False)):
+        word = "x" * length
+        service.will(respond({"id": "d1", "data": [{"id": "m1", "status": word, "phone": PHONE}]}))
+        done = tool("sms", "send", PHONE, "-m", "Hola")
+        assert (done.code, f"--word accepted={word}" in done.err) == (5, is_suggested)
