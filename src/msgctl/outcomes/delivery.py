@@ -64,7 +64,8 @@ def state_of(message: Object, added: AddedWords) -> str | None:
         is_error = words.ERROR.among(meaning.words) and not is_nothing(value)
         is_machine = name == "answered_by" and value not in ("human", "", None)
         if is_error or is_machine or (meaning.is_good and is_zero(value)):
-            return f"{state}, but {shorten(name, 60)} is {shorten(as_text(value), 60)}"
+            # "unknown" is a word of OPEN: without it, a text that a profile adds could read like a failure here.
+            return f"unknown: {state}, but {shorten(name, 60)} is {shorten(as_text(value), 60)}"
     return state
 
 
