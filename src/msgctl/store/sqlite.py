@@ -26,6 +26,7 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from msgctl import files
+from msgctl.config.profiles import SANDBOX_STORE
 from msgctl.errors import MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
@@ -71,6 +72,8 @@ class SQLite(Database):
                 "Update SQLite, or use a Python that contains a newer one.",
             )
         hint = files.access_hint(self.path, files.STORE_ELSEWHERE)
+        if self.path.name == SANDBOX_STORE:  # MSGCTL_STORE is another store
+            hint = files.access_hint(self.path, files.STATE_ELSEWHERE)
         with files.explained("use the store", path, "nothing was sent", hint):
             files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:

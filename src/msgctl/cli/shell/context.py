@@ -206,9 +206,6 @@ class Context:
         except StoreMovedError as error:
             raise error.with_hint(*self.commands_for_store(error.new)) from None
         except STORE_ERRORS as error:
-            is_of_sandbox = Path(self.store_location).name == profiles.SANDBOX_STORE
-            if error.hint == files.STORE_ELSEWHERE and is_of_sandbox:
-                error = error.replaced(hint=files.STATE_ELSEWHERE)
             if self.run.command in STORE_CHANGES:
                 error = error.replaced(consequence="nothing was changed")
             raise error from None
