@@ -144,8 +144,8 @@ def cluster(worker_id: str) -> Cluster:
 
 @pytest.fixture
 def postgres(cluster: Cluster) -> Cluster:
-    """A PostgreSQL server with an empty database; no setting points to it."""
-    cluster.empty()
+    """A PostgreSQL server whose database has an empty store; no setting points to it."""
+    cluster.clear()
     return cluster
 
 

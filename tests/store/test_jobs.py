@@ -197,27 +197,19 @@ def test_settings_and_due_time_change_only_if_no_process_runs_the_job(
     assert jobs.get(store, job.number).settings == '{"rate": 6}'
 
 
-def test_a_removed_job_cannot_be_taken_paused_or_sent_again(store: Store) -> None:
-    job = published(store, [ANA])
-    owners.take(store, job.number).finish("cancelled")
-    assert removal.remove(store, [job.number]) == 1
-    for change in (
-        lambda: owners.take(store, job.number),
-        lambda: owners.ask_to_stop(store, job.number, "paused"),
-        lambda: owners.resend(store, job.number, ["refused"]),
-    ):
-        with pytest.raises(ConditionError) as error:
-            change()
-        assert error.value.reason == "job_removed"
-
-
-def test_settings_of_a_removed_job_are_not_stored_again(store: Store) -> None:
+def test_a_removed_job_cannot_be_taken_paused_or_sent_again_and_gets_no_settings(store: Store) -> None:
     job = published(store, [ANA])
     owners.ask_to_stop(store, job.number, "cancelled")
-    removal.remove(store, [job.number])
-    for change in (owners.take, partial(owners.schedule, due=1)):
+    assert removal.remove(store, [job.number]) == 1
+    for change in (
+        owners.take,
+        partial(owners.ask_to_stop, state="paused"),
+        partial(owners.resend, outcomes=["refused"]),
+        partial(owners.take, settings='{"file": "people.csv"}'),
+        partial(owners.schedule, settings='{"file": "people.csv"}', due=1),
+    ):
         with pytest.raises(ConditionError) as error:
-            change(store, job.number, settings='{"file": "people.csv"}')
+            change(store, job.number)
         assert error.value.reason == "job_removed"
     assert store.db.value("SELECT settings FROM job") == "{}"
 

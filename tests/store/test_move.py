@@ -285,6 +285,7 @@ def test_a_profile_whose_store_gets_another_user_or_a_password_keeps_its_store_w
 def test_a_profile_that_gets_a_database_creates_no_store_in_it(
     tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    postgres.empty()
     monkeypatch.setenv("MSGCTL_CONFIG", str(tmp_path / "config.toml"))
     account = ("--base-url", "https://service.example/api/v1", "--client", "1")
     assert tool("profile", "add", "main", *account, "--key-stdin", stdin=KEY).code == 0
