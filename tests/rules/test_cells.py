@@ -6,7 +6,20 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from msgctl.output.tables import day_and_time, local_time, number, percentage, time_ago
+from msgctl.jsontext import Number
+from msgctl.output.tables import (
+    GAP,
+    MIN_FOLDED,
+    MIN_TEXT,
+    Column,
+    _fitting,
+    day_and_time,
+    kind_of_field,
+    local_time,
+    number,
+    percentage,
+    time_ago,
+)
 
 BOGOTA = timezone(timedelta(hours=-5), "Bogotá")
 NOW = datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)
@@ -55,3 +68,34 @@ def test_only_a_whole_number_has_separators() -> None:
         ("1000.5", "1000.5"), ("٣٣٣٣", "٣٣٣٣"), ("", ""),
     )  # fmt: skip
     assert [number(text) for text, _ in texts] == [shown for _, shown in texts]
+
+
+def test_a_field_is_a_number_if_all_its_values_are_short_whole_numbers() -> None:
+    assert kind_of_field("x", 1, Number("12345678"), None, "") == "number"
+    for value in (Number("123456789"), "7", True, 1.5):
+        assert kind_of_field("x", 1, value) == "plain"
+    assert kind_of_field("x", None, "") == "plain"
+
+
+PHONE, ID, TEXT = Column("phone"), Column("id", drop_order=1), Column("sms", kind="text")
+WHOLE = 12 + GAP + 16 + GAP + MIN_TEXT
+
+
+@pytest.mark.parametrize(
+    ("width", "phone", "id_", "text"),
+    [
+        (WHOLE + 70, 12, 16, 100),
+        (WHOLE + 69, 12, 16, 99),
+        (WHOLE, 12, 16, MIN_TEXT),
+        (WHOLE - 1, 12, None, MIN_TEXT + GAP + 16 - 1),
+        (12 + GAP + MIN_FOLDED, 12, None, MIN_FOLDED),
+        (11 + GAP + MIN_FOLDED, 11, None, MIN_FOLDED),
+        (2 + GAP, 1, None, 1),
+        (1, 1, None, 1),
+    ],
+)
+def test_a_table_loses_optional_columns_before_its_text_is_narrow(
+    width: int, phone: int, id_: int | None, text: int
+) -> None:
+    widths = _fitting({PHONE: 12, ID: 16, TEXT: 100}, width)
+    assert (widths[PHONE], widths.get(ID), widths[TEXT]) == (phone, id_, text)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from msgctl.output.progress import JobProgress
+from msgctl.output.progress import NARROW, JobProgress
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100])
@@ -22,12 +22,19 @@ def test_the_last_line_is_not_filled_to_the_edge(columns: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("of", "seconds", "pace"), [(30_000, 13, "7.7/s  1:03:03 left"), (1_000, 5, "20/s  0:05 left"), (1_000, 0, "1,000")]
+    ("of", "seconds", "pace"),
+    [
+        (30_000, 13, "7.7/s  1:03:03 left"),
+        (1_000, 5, "20/s  0:05 left"),
+        (1_000, 0, "1,000"),
+        (36_900, 10, "10/s  1:00:00 left"),
+        (36_890, 10, "10/s  59:59 left"),
+    ],
 )
 def test_the_rate_and_the_remaining_time_are_shown(
     of: int, seconds: int, pace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", str(NARROW))
     now = 0.0
     job = JobProgress(io.StringIO(), color=False, monotonic=lambda: now)
     for done in range(0, 1_000, 100):
