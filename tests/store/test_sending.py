@@ -407,6 +407,18 @@ def test_the_cost_of_pending_messages_includes_a_resend(store: Store) -> None:
     assert recipients.pending_cost(store, job.number) == (3, 1)
 
 
+def test_a_resend_whose_process_died_after_its_last_outcome_allows_another(store: Store) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1), {ANA: "refused"})
+    sending.finish("paused")
+    assert owners.resend(store, job.number, ["refused"]) == 1
+    sending = owners.take(store, job.number, "resend")
+    record(sending, intend(sending, size=1), {ANA: "refused"})
+    store.db.change("UPDATE job SET owner = 12345 WHERE number = ?", (job.number,))
+    assert owners.resend(store, job.number, ["refused"]) == 1  # although Luis is still pending
+
+
 def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, {ANA: "refused", LUIS: "unknown"})

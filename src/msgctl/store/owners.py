@@ -102,7 +102,7 @@ def resend(
     """
     db = store.db
     with _changing(store, number) as job:
-        _check_resend(job)
+        _check_resend(store, job)
         results.lose(db, number)
         earlier: Counter[str] = Counter()
         columns = ("job", "line", "attempt", "content", "phone", "time", "request", "outcome")
@@ -128,9 +128,9 @@ def resend(
     return count
 
 
-def _check_resend(job: Job) -> None:
+def _check_resend(store: Store, job: Job) -> None:
     check_allowed(job, "resend")
-    if job.is_resending and job.pending:
+    if job.is_resending and results.of_attempt(store, job)["pending"]:
         raise UsageError(
             f'An earlier resend of the job "{job.reference}" has not ended',
             Hint("Continue it first: ", f"job resume {job.typed}"),
@@ -147,7 +147,7 @@ class Resendable(NamedTuple):
 
 def resendable(store: Store, number: int, outcomes: Collection[str], has_state: HasState | None = None) -> Resendable:
     """Return the recipients that a resend would have now. Raises the errors of `resend`."""
-    _check_resend(jobs.get(store, number))
+    _check_resend(store, jobs.get(store, number))
     costs: Counter[int] = Counter()
     for attempts in _selected(store, number, outcomes, has_state):
         costs.update([last.cost for last in attempts])
