@@ -12,7 +12,7 @@ from msgctl.cli.options.send import Numbers
 from msgctl.cli.runs import bulk_job
 from msgctl.cli.runs.bulk_job import Start
 from msgctl.cli.runs.bulk_list import BulkList, Content
-from msgctl.cli.runs.bulk_plan import Approval
+from msgctl.cli.runs.bulk_plan import PlannedJob
 from msgctl.cli.runs.single import dry_run, perform
 from msgctl.cli.shell.context import Context
 from msgctl.errors import Hint, UsageError
@@ -51,11 +51,14 @@ def send_bulk(
             for note in rows.notes:
                 context.note(note)
             start.check_not_past(context)
-            approval = Approval(context, rows, start, source.skip_invalid, lists_rows, rules.save)
-            if (dry_result := approval.ask()) is not None:
-                if lists_rows:  # they are read when they are printed
-                    context.stack.enter_context(unpublished.pop_all())
-                return dry_result
+            planned = PlannedJob(context, rows, start, skip_invalid=source.skip_invalid, lists_rows=lists_rows)
+            if lists_rows:
+                result = planned.every_row(rules.save)
+                context.stack.enter_context(unpublished.pop_all())  # the rows are read when they are printed
+                return result
+            if context.options.dry_run:
+                return planned.summary()
+            planned.confirm()
             job = bulk_job.publish(context, job_number, rows.settings, rows.digest, rules.name, start)
             if job.number == job_number:
                 unpublished.pop_all()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ from msgctl.cli.runs.bulk_job import Start
 from msgctl.cli.runs.bulk_list import Imported
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError, UsageError
+from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError
 from msgctl.http.request import build
 from msgctl.jobs.limits import exclusion_rules
 from msgctl.jobs.plan import ROW_COLUMNS, Plan, planned_rows
@@ -24,67 +23,65 @@ from msgctl.lists.faults import rows_left_out
 from msgctl.lists.reader import name_of
 from msgctl.output.result import Layout, OwnResult, StoredRows
 from msgctl.store import jobs
-from msgctl.store.queue import ExclusionRules
 from msgctl.text import plural
 
 
-@dataclass
-class Approval:
-    """A job that is approved, or shown by a dry run, which lists every row if ``lists_rows``."""
+class PlannedJob:
+    """A job before it is published: its plan, and ``fault``, the error if it cannot be sent."""
 
-    context: Context
-    rows: Imported
-    start: Start
-    skip_invalid: bool
-    lists_rows: bool
-    save: Path | None
-
-    def ask(self) -> OwnResult | None:
-        """Show the summary and ask. Return the result of a dry run. Raises UsageError, or Cancelled."""
-        context, rows, settings, options = self.context, self.rows, self.rows.settings, self.context.options
-        store = context.store
-        rules = exclusion_rules(settings, self.start.due or store.clock())
-        tally = Tally.of(store, rows.job_number, context.profile.account, rules)
-        plan = Plan(settings, rows.faults, tally, self.start.due, gsm7_saves=rows.gsm7_saves)
+    def __init__(self, context: Context, rows: Imported, start: Start, *, skip_invalid: bool, lists_rows: bool) -> None:
+        """Check the job, estimate its cost, and print notes about its rows. A dry run may list every row."""
+        self.context = context
+        self.rows = rows
+        self.start = start
+        store, settings = context.store, rows.settings
+        self._exclusions = exclusion_rules(settings, start.due or store.clock())
+        tally = Tally.of(store, rows.job_number, context.profile.account, self._exclusions)
+        plan = Plan(settings, rows.faults, tally, start.due, gsm7_saves=rows.gsm7_saves)
         repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
-        fault = plan.fault(repeated, skip_invalid=self.skip_invalid, is_listed=self.lists_rows)
-        if not fault:
+        self.fault = plan.fault(repeated, skip_invalid=skip_invalid, is_listed=lists_rows)
+        if not self.fault:
             plan = replace(plan, balance=_balance(context))
-        self._note(plan, is_refused=fault is not None)
-        failures = [fault] if fault else []
-        if self.lists_rows:
-            return self._listed(plan, rules, failures)
-        if options.dry_run:
-            return OwnResult(plan, plan.columns, Layout.PLAN, failures=failures)
-        if fault:
-            raise fault
-        is_asked = not options.yes and context.stdin.isatty()
-        if is_asked or context.shows_notes:
-            self._explain(plan)
-        prompts.confirm(context, self._question(plan), "nothing was sent")
-        return None
+        self.plan = plan
+        self._note(skip_invalid=skip_invalid)
 
-    def _listed(self, plan: Plan, rules: ExclusionRules, failures: Sequence[UsageError]) -> OwnResult:
+    def confirm(self) -> None:
+        """Show the summary and ask whether to send the job. Raises UsageError, or Cancelled."""
+        context = self.context
+        if self.fault:
+            raise self.fault
+        is_asked = not context.options.yes and context.stdin.isatty()
+        if is_asked or context.shows_notes:
+            self._explain()
+        prompts.confirm(context, self._question(), "nothing was sent")
+
+    def summary(self) -> OwnResult:
+        """Return the summary as the result of a dry run."""
+        failures = [self.fault] if self.fault else []
+        return OwnResult(self.plan, self.plan.columns, Layout.PLAN, failures=failures)
+
+    def every_row(self, save: Path | None) -> OwnResult:
         """Return every row as the result of a dry run. The summary is printed on standard error, or as JSON."""
-        context, job_number, settings = self.context, self.rows.job_number, plan.settings
+        context, job_number, settings = self.context, self.rows.job_number, self.plan.settings
+        summary = self.summary()
         columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
         context.check_fields(columns)
         if context.is_json:
-            context.printer.print(OwnResult(plan, plan.columns, Layout.PLAN))
+            context.printer.print(summary._replace(failures=()))
         elif context.shows_notes:
-            self._explain(plan)
+            self._explain()
         account = context.profile.account
-        rows = StoredRows(lambda: planned_rows(context.store, job_number, account, settings, rules))
-        return OwnResult(rows, columns, failures=failures, save=self.save)
+        rows = StoredRows(lambda: planned_rows(context.store, job_number, account, settings, self._exclusions))
+        return OwnResult(rows, columns, failures=summary.failures, save=save)
 
-    def _explain(self, plan: Plan) -> None:
+    def _explain(self) -> None:
         from msgctl.output import job_views  # Rich
 
         host = urlsplit(self.context.profile.base_url).hostname or ""
-        self.context.printer.explain(job_views.plan_parts(plan, self.context.now(), host))
+        self.context.printer.explain(job_views.plan_parts(self.plan, self.context.now(), host))
 
-    def _question(self, plan: Plan) -> str:
-        tally, balance = plan.tally, plan.balance
+    def _question(self) -> str:
+        plan, tally, balance = self.plan, self.plan.tally, self.plan.balance
         cost = ""
         if plan.is_limited:
             cost = f", up to the limit of {plural(plan.needed, 'credit')}"
@@ -103,15 +100,16 @@ class Approval:
             question = f"You have {plural(balance, 'credit')}. {question}"
         return question
 
-    def _note(self, plan: Plan, *, is_refused: bool) -> None:
+    def _note(self, *, skip_invalid: bool) -> None:
         """Print notes about rows that are left out, and about likely mistakes."""
-        context, tally, need_of_country = self.context, plan.tally, plan.faults.need_of_country
-        if need_of_country and not is_refused:
+        context, plan, tally = self.context, self.plan, self.plan.tally
+        need_of_country = plan.faults.need_of_country
+        if need_of_country and not self.fault:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome, rows in tally.first_left_out.items():
-            if outcome == "invalid" and (need_of_country or not self.skip_invalid):
+            if outcome == "invalid" and (need_of_country or not skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
-            if is_refused and not tally.left_out[outcome]:
+            if self.fault and not tally.left_out[outcome]:
                 continue  # the error has the reason for all of them
             for row in rows:
                 phone = f"{row.phone}: " if row.phone else ""
