@@ -142,3 +142,17 @@ def test_a_hint_suggests_words_of_at_most_60_characters(service: Service, tool: 
         service.will(respond({"id": "d1", "data": [{"id": "m1", "status": word, "phone": PHONE}]}))
         done = tool("sms", "send", PHONE, "-m", "Hola")
         assert (done.code, f"--word accepted={word}" in done.err) == (5, is_suggested)
+
+
+def test_twenty_rows_of_a_kind_are_listed_and_the_others_counted(service: Service, tool: Tool, home: Path) -> None:
+    for repeats, others in ((20, 0), (21, 1)):
+        done = tool("sms", "bulk", of_phones(home, [PHONE] * (1 + repeats)), "-m", "Hola", "--dry-run")
+        assert done.err.count("same number as line 2") == 20
+        assert ("… and" in done.err, f"… and {others} more" in done.err) == (others > 0, others > 0)
+        assert "--gsm7" not in done.err
+
+
+def test_a_country_is_suggested_if_most_numbers_lack_it(service: Service, tool: Tool, home: Path) -> None:
+    for phones, lack in ((["3001234567", f"+{PHONE}"], False), (["3001234567", "3007654321", f"+{PHONE}"], True)):
+        done = tool("sms", "bulk", of_phones(home, phones), "-m", "Hola", "--dry-run", "--json")
+        assert (done.code, "have national numbers, and no country is known" in done.err) == (2, lack)

@@ -293,6 +293,8 @@ NOTE = "llamar al "
         (NOTE.ljust(191) + ANA[2:], "CO", 'not a valid phone number: it contains "l"', [], ""),
         ("12025550123", "CO", "valid only in the United States; if that is right, write it with +", [], ""),
         ("3001234567 cc 10203", "CO", 'not a valid phone number: it contains "c"', [ANA], ANA),
+        ("+57 300 123 4567 /", "CO", 'not a valid phone number: it contains "/"', [ANA], ANA),
+        ("ref3001234567x", "CO", 'not a valid phone number: it contains "r"', [ANA], ""),
         ("2026-11-27", "CO", "not a valid phone number: too short for Colombia", [], ""),
     ],
 )
