@@ -11,6 +11,7 @@ Credits and prices are millionths.
    then `jobs.publish`; it returns the earlier job if the name is in use. Otherwise `removal.discard`.
 2. Send: `owners.take` returns a `batches.OwnedJob`, whose batches store outcomes and the next intents.
    `msgctl.jobs.sending` explains the protocol.
+3. `lifecycle` decides what each command may do with the job, and in which state a run leaves it.
 
 Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
 not running), `owners.resend` (another attempt, fixed), `results.accepted`, `store_states` and `state_counts`, and
