@@ -26,6 +26,7 @@ _WHOLE = re.compile(r"(\+?[0-9]{5,})\.0+", re.ASCII)
 _DECIMAL = re.compile(r"\+?[0-9]{5,}\.[0-9]{1,2}", re.ASCII)
 _SCIENTIFIC = re.compile(r"(?<![0-9])[0-9]+(?:[.,][0-9]+)?[eE]\+?[0-9]+", re.ASCII)
 _DATE = r"[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}"
+_DATE_WITHIN = re.compile(f"(?<![0-9])(?:{_DATE})(?![0-9])", re.ASCII)
 _DATE_OR_DECIMAL = re.compile(f"{_DATE}|{_DECIMAL.pattern}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _BETWEEN_RUNS = re.compile(r"[^\W\d_]+|(?=\+)")
@@ -200,6 +201,7 @@ class PhoneCells:
             return number
         import phonenumbers
 
+        text = _DATE_WITHIN.sub(" ", text)  # in Guatemala, 31-12-2024 would be a mobile
         for match in phonenumbers.PhoneNumberMatcher(text, self.country):
             return phonenumbers.format_number(match.number, phonenumbers.PhoneNumberFormat.E164)[1:]
         numbers = self._all_within(text)
