@@ -504,6 +504,15 @@ def test_settings_of_the_server_neither_end_a_question_nor_change_text(postgres:
         assert store.db.rows("SELECT ?, current_setting('idle_session_timeout')", ("🎉",)) == [("🎉", "0")]
 
 
+def test_a_commit_is_on_the_disk_of_the_server_whatever_its_settings(postgres: Cluster) -> None:
+    for setting, expected in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
+        with (
+            postgres.altered(f"SET synchronous_commit = '{setting}'"),
+            closing(open_store(postgres.url())) as store,
+        ):
+            assert store.db.value("SELECT current_setting('synchronous_commit')") == expected
+
+
 def test_too_many_connections_are_a_reason_to_try_again_with_their_own_fix(postgres: Cluster) -> None:
     with postgres.altered("CONNECTION LIMIT 0"):
         error = fault(postgres.url())
@@ -545,6 +554,8 @@ def test_tls_is_used_unless_the_host_is_this_machine_or_the_url_states_otherwise
             change.setenv("PGHOSTADDR", ",")  # an empty address means the host
             two = elsewhere.replace(f"0.0.0.0:{port}", f"0.0.0.0:{port},0.0.0.0:{port}")
             assert "does not support SSL" in fault(two).message
+        for hosts in (f"127.0.0.1:{port},0.0.0.0:{port}", f"0.0.0.0:{port},127.0.0.1:{port}"):
+            assert "does not support SSL" in fault(local.replace(f"127.0.0.1:{port}", hosts)).message
         monkeypatch.setenv("PGHOSTADDR", "0.0.0.0")
         assert "does not support SSL" in fault(local).message
         monkeypatch.delenv("PGHOSTADDR")
