@@ -21,6 +21,25 @@ def test_a_job_may_have_more_rows_than_a_statement_has_parameters(home: Path, to
     assert tool("job", "report", job, "--only", "delivered", "--json").document == []
 
 
+def test_every_person_of_a_long_list_is_compared_with_opt_outs_repeats_and_limits(
+    home: Path, tool: Tool, service: Service
+) -> None:
+    service.always(accepting(service))
+    everyone = numbers(1_200)
+    some = [everyone[place] for place in (0, 1, 499, 500, 700, 1_000, 1_199)]
+    file, whole = of_phones(home, everyone), ("--batch-size", "1000")
+    assert tool("optout", "import", of_phones(home, some, "some.csv")).code == 0
+    assert shown(tool, sent(tool, file, *whole))["excluded"] == len(some)
+    assert tool("optout", "remove", *some).code == 0
+    sent(tool, file, *whole)  # the others have got the message
+    assert [phone for each in sends(service)[2:] for phone in each.phones] == some
+    assert sorted(phone for each in sends(service) for phone in each.phones) == everyone
+    assert tool("history", "--json", "--phone", everyone[-1]).document[0]["phone"] == everyone[-1]
+    assert sorted(entry["phone"] for entry in tool("history", "--json").document) == everyone
+    done = tool("sms", "bulk", file, "-m", "Again", "--at-most", "1/day", "--yes", "--json")
+    assert "have reached the limit" in done.error["message"]
+
+
 def test_empty_cells_at_the_end_of_a_row_are_not_stored(home: Path, tool: Tool, service: Service) -> None:
     service.always(accepting(service))
     people = home / "people.csv"
