@@ -84,6 +84,7 @@ def test_no_cell_is_a_formula(book: Path) -> None:
 def test_the_header_can_be_omitted(book: Path) -> None:
     assert spreadsheet.save(book, ("line",), ROWS, header=False) == 2
     assert cells(book) == [[2.0], [3.0]]
+    assert 'r="A1"' in sheet(book)
 
 
 def test_a_file_is_written_completely_or_not_at_all(book: Path, tmp_path: Path) -> None:

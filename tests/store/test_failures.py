@@ -504,6 +504,14 @@ def test_settings_of_the_server_neither_end_a_question_nor_change_text(postgres:
         assert store.db.rows("SELECT ?, current_setting('idle_session_timeout')", ("🎉",)) == [("🎉", "0")]
 
 
+def test_the_lock_of_an_account_has_the_same_number_on_all_machines(postgres: Cluster) -> None:
+    """Machines with different versions must wait for each other, so this number never changes."""
+    query = """SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
+        WHERE locktype = 'advisory' AND objsubid = 1 AND pid = pg_backend_pid()"""
+    with closing(open_store(postgres.url())) as store, store.db.transaction("account"):
+        assert store.db.rows(query) == [(-43613302090837961,)]
+
+
 def test_a_commit_is_on_the_disk_of_the_server_whatever_its_settings(postgres: Cluster) -> None:
     for setting, expected in (("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")):
         with (
