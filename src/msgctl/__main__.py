@@ -37,7 +37,7 @@ def console() -> NoReturn:
 
 
 def main() -> int:
-    """Run the command line and return its exit code. Raises KeyboardInterrupt if even its end is interrupted."""
+    """Run the command line and return its exit code. Raises KeyboardInterrupt if the end of the run is interrupted."""
     gc.set_threshold(100_000)  # a collection frees nothing in a run of one request
     if sys.argv[1:] in (["--version"], ["-V"]):
         from msgctl import __version__  # loading the command tree takes five times as long as starting Python

@@ -123,7 +123,7 @@ class Hint(str):
 
     @classmethod
     def joined(cls, *hints: str | None, separator: str = "\n") -> Self:
-        """Return one hint of several; None and empty ones are left out."""
+        """Join hints into one; None and empty hints are left out."""
         parts: list[str] = []
         for hint in filter(None, hints):
             if parts:
@@ -366,7 +366,7 @@ class Cancelled(Interrupted):
 
 
 def install_hint(library: str, beginning: str = "Install it") -> str:
-    """Return the hint that installs a library for this installation of msgctl, however that was made.
+    """Return the hint that installs a library for this msgctl, with the tool that installed msgctl.
 
     ``beginning`` is its text before the command. The hint never installs msgctl by name, because the package of that
     name on PyPI belongs to a stranger.

@@ -48,8 +48,8 @@ _PUNCTUATION = str.maketrans("", "", " .-()\u00a0")
 class InvalidPhoneError(UsageError):
     """A text is not a phone number that can get a message; ``problem`` is shown in lists of rows.
 
-    ``needs_country`` means that it looks like a national number and no country is known;
-    ``not_in_country``, that it is not valid in the known country.
+    ``needs_country`` means that it looks like a national number and no country is known. ``not_in_country`` means that
+    it is not valid in the known country.
     """
 
     def __init__(

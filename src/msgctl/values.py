@@ -98,7 +98,7 @@ def decimal(text: str, name: str, least: float, most: float) -> float:
 
 
 def _number(text: str) -> float:
-    """Return a decimal number; for any other text NaN, which is outside all limits."""
+    """Return a decimal number. For any other text, return NaN, which is outside all limits."""
     try:
         return float(text) if re.fullmatch(_DECIMAL, text) else nan
     except ValueError:

@@ -6,7 +6,7 @@ from threading import Lock
 
 
 class SentCounter:
-    """Counts the requests of a run that may have reached the service and change something.
+    """Counts the requests of a run that may have changed something at the service.
 
     A request counts from before its first byte leaves this machine until it is certain that the service did not receive
     it, refused it or turned it away. All clients of a run share one counter. ``count`` is zero if it is certain that

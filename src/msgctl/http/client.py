@@ -222,7 +222,7 @@ class Client:
         return response
 
     def _outgoing(self, request: Request, may_send: Callable[[], bool] | None) -> httpx.Request:
-        """Return the request with the credentials. Raises UsageError, without the URL, if it is too long."""
+        """Return the request with the credentials. Raises UsageError if its URL, which is not shown, is too long."""
         client, key = self._credential
         query, form = request.with_credentials((("client", str(client)), ("key", key)))
         path = self._path + request.operation.path

@@ -97,7 +97,7 @@ class Response:
         return missing
 
     def set_outcomes(self, outcomes: Sequence[Outcome]) -> None:
-        """Set the outcomes of the recipients. One that is unknown quotes the response, so that no id is lost."""
+        """Set the outcomes of the recipients. An unknown outcome quotes the response, so that no id is lost."""
         self.outcomes = outcomes
         if any(outcome.outcome == UNKNOWN for outcome in outcomes):
             text = self.quotation

@@ -72,7 +72,7 @@ class NoResponseError(Exception):
 
 
 class RawResponse(NamedTuple):
-    """A response as it came. If its body cannot be used, ``fault`` is the reason.
+    """A response as it arrived. If its body cannot be used, ``fault`` is the reason.
 
     ``is_cut`` means that the body has no end, ``is_lost`` that the connection was lost or too slow, and ``is_late``
     that it was too slow.

@@ -19,7 +19,7 @@ from msgctl.store.store import Store
 from msgctl.text import plural
 
 REQUESTS_PER_SECOND = 5
-"""Minimum requests per second with --rate. In ten seconds, one request more or less then changes the rate by 2 %.
+"""Minimum requests per second with --rate. At this rate, one request more or less in ten seconds is 2 %.
 
 With a lower --rate, each request has one recipient.
 """

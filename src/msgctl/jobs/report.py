@@ -44,7 +44,7 @@ LIST_FIELDS = tuple(name for name in JOB_FIELDS if name not in ("delivered", "un
 
 
 class Deliveries(NamedTuple):
-    """The numbers of accepted messages that were delivered, were not, or have no final state yet."""
+    """The numbers of accepted messages that are delivered, undelivered, or without a final state."""
 
     delivered: int
     undelivered: int

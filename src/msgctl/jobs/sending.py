@@ -76,7 +76,7 @@ QUICK = 0.1
 sender: after a kill, each of them counts as unknown.
 """
 MAX_LATE = 4
-"""Maximum consecutive batches of which every intent expired before it was sent. After that, the store is too slow."""
+"""Maximum consecutive batches in which every intent expired before it was sent. After that, the store is too slow."""
 MAX_ATTEMPT = 3600.0
 """Maximum seconds of a request. The client's own limit, --timeout, is never longer."""
 
@@ -360,7 +360,7 @@ class Sender:
             self.stop(why, error)
 
     def _intend(self, intents: list[Intent], wanted: int) -> None:
-        """Add the intents of the next requests, as many as wanted and the limits allow. Called in a batch."""
+        """Add the intents of the next requests, as many as are wanted and allowed by the limits. Called in a batch."""
         self._timeout, self._is_done = KEEP_ALIVE, False
         while len(intents) < wanted and not (self._stopping.is_set() or self.job.stopping):
             self._timeout = CHECK

@@ -26,7 +26,7 @@ HEAD = 20
 """The number of lines of CSV that determine the delimiter, because titles may be above the header."""
 DELIMITERS = (",", ";", "\t")
 MAX_RECORD = 1024 * 1024
-"""The longest record that is read, in characters over all its lines."""
+"""Maximum characters of a record, including all its lines."""
 
 _SEPARATOR = re.compile(r"\ufeff?sep=([^\w\s\"]|\t)\s*", re.IGNORECASE)
 """A first line with which Excel chooses the delimiter."""

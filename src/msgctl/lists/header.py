@@ -30,7 +30,7 @@ WORDS = (
 _STEMS = re.compile("phone|telefon|celular|whatsapp|msisdn")
 """The words that also count within a longer word: phonenumber, telefonocliente."""
 _BESIDE = frozenset("number numbers numero numeros num nro no nr n o de del do of".split())
-"""The words beside which a word for phones is still the whole heading: phone number, N.º de celular."""
+"""Words that may surround a word for phones without changing its meaning: phone number, N.º de celular."""
 _PARTS = re.compile("[a-z]+")
 _CAMEL_CASE = re.compile("(?<=[a-z])(?=[A-Z])")
 

@@ -68,7 +68,7 @@ MAX_READ_EACH = 500
 VALUE, NEW_TEXT = 10, 50
 """The size of a value, and of a name or text that is new in the response, in addition to its characters."""
 UNREAD = 12
-"""This many characters count as one at the end of a long text, because they are not read."""
+"""At the end of a long text, this many characters count as one, because they are not read."""
 
 
 class Judgement(NamedTuple):

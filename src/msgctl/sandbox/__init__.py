@@ -11,13 +11,13 @@ with its settings. `endpoints` contains the controls for ``msgctl sandbox`` and 
 
 Details that the API does not specify are invented:
 
-- Credits: 1000 at the start. An SMS costs one for each segment, a call and a chat-app message cost one, a verification
-  code costs what its SMS, call or chat-app message costs. Undelivered messages are charged as well.
+- Credits: 1000 at the start. An SMS costs one for each segment, and a call or a chat-app message costs one. A
+  verification code costs as much as its message or call. Undelivered messages are charged as well.
 - Values of ``error``: MISSING_PARAMETER, INVALID_PARAMETER, UNAUTHORIZED, NOT_ENOUGH_CREDITS, NOT_FOUND,
   INVALID_NAME, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, INVALID_TEMPLATE, and METHOD_NOT_ALLOWED with status 405. An
   unknown path is 404, NOT_FOUND. ``msg`` mentions the parameter.
-- A phone number is an optional ``+`` and 5 to 15 digits, a country code any two letters. An empty parameter counts as
-  not sent. A repeated parameter is refused, an unknown one ignored. A body has at most 1 MiB.
+- A phone number is an optional ``+`` and 5 to 15 digits, and a country code is any two letters. An empty parameter
+  counts as not sent. A repeated parameter is refused, and an unknown one is ignored. A body has at most 1 MiB.
 - ``status`` of an SMS dispatch: 1 if any message was accepted, 0 if every number is blocked. ``status`` of calls,
   verification codes and chat-app records: ``accepted`` or ``blocked``.
 - A number repeated in one dispatch gets one message. Blocking a number again changes only its name.

@@ -68,9 +68,8 @@ def move(old: Store, new: Store, place: str, begins: Callable[[], None]) -> None
     """Move everything from one store into another, or continue an earlier move. ``place`` is the new store in messages.
 
     Open both with ``is_moving``. ``begins`` is called after the checks, when the old store is closed. Raises UsageError
-    if the new store is not empty, or if a job is running; ConfigurationError if not everything has arrived in the old
-    store, or if it was moved elsewhere; ConditionError (``running_elsewhere``) if another process
-    moves it; and the errors of the stores.
+    if the new store is not empty, or if a job is running; ConfigurationError if the old store is incomplete or was
+    moved elsewhere; ConditionError (``running_elsewhere``) if another process moves it; and the errors of the stores.
     """
     old_id, new_id = id_of(old.db), id_of(new.db)
     if old_id == new_id:

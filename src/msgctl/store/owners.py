@@ -138,7 +138,7 @@ def _check_resend(store: Store, job: Job) -> None:
 
 
 class Resendable(NamedTuple):
-    """The recipients of a resend: their number, the segments of all their messages, and of the shortest one."""
+    """The size of a resend: its recipients, all segments, and the segments of its shortest message."""
 
     recipients: int
     segments: int
@@ -146,7 +146,7 @@ class Resendable(NamedTuple):
 
 
 def resendable(store: Store, number: int, outcomes: Collection[str], has_state: HasState | None = None) -> Resendable:
-    """Return the recipients that a resend would have now. Raises the errors of `resend`."""
+    """Return the size of a resend that begins now. Raises the errors of `resend`."""
     _check_resend(store, jobs.get(store, number))
     costs: Counter[int] = Counter()
     for attempts in _selected(store, number, outcomes, has_state):

@@ -25,7 +25,7 @@ class OptOut(NamedTuple):
 
 
 def add_optouts(store: Store, entries: Iterable[tuple[str, str]]) -> tuple[int, int]:
-    """Add numbers with their channels in one transaction; return how many are given, each counted once, and new.
+    """Add numbers with their channels in one transaction. Return how many are different, and how many are new.
 
     A number that has opted out of all channels is not new for one of them.
     """

@@ -269,7 +269,7 @@ def check_counts(store: Store, job: Job) -> None:
 
 
 class Charges(NamedTuple):
-    """The accepted messages of a job, the segments of those without a charge, and the segments with unknown outcome."""
+    """A job's accepted messages, the segments of accepted messages without a charge, and its unknown segments."""
 
     accepted: int
     uncharged: int

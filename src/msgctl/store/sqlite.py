@@ -220,7 +220,7 @@ class SQLite(Database):
                 self._db.execute("ROLLBACK")
 
     def _execute(self, statement: str, values: Sequence[Any]) -> tuple[list[Row], int]:
-        """Execute a statement, again while another process uses the file; return its rows and how many it changed."""
+        """Execute a statement, and repeat it while the file is locked; return its rows and how many it changed."""
         deadline = None
         while True:
             try:

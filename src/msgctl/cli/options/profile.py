@@ -45,7 +45,7 @@ class Word(NamedTuple):
 def store_location(text: str) -> str:
     """Return the absolute path or the URL of a store in an option: a profile is used in other directories, too.
 
-    Raises UsageError without the text, which may contain a password, and ConfigurationError.
+    Raises ConfigurationError. Raises UsageError; its message omits the text, which may contain a password.
     """
     if "://" in text and not is_store_url(text):
         raise UsageError("The store must be a path, or a URL such as postgresql://user@host/database")

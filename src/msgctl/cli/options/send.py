@@ -81,7 +81,7 @@ class Country(OptionGroup):
         """Return the country of national numbers from the option, MSGCTL_COUNTRY_CODE or the profile, if any.
 
         Commands that do not send work without a valid profile. For the others, an invalid profile raises
-        ConfigurationError; otherwise, the error would be about the number.
+        ConfigurationError, because an error about the number would mislead.
         """
         if self.country_code is not None:
             return self.country_code
@@ -137,7 +137,7 @@ class Country(OptionGroup):
     ) -> tuple[str, ...]:
         """Return the digits of several numbers, each once; an argument may be a comma-separated list.
 
-        ``other_text`` is the advice for a word among the numbers.
+        ``other_text`` is the advice if an argument contains no number.
         """
         seen: dict[str, None] = {}
         repeated: dict[str, None] = {}

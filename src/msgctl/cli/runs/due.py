@@ -23,7 +23,7 @@ from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.store import Store
 
 MAX_LATE = 12 * 3600
-"""Maximum seconds after its time at which a job is sent: after that, its message may be outdated."""
+"""Maximum seconds that a job may be late: the message of a later job may be outdated."""
 
 
 def send_due(context: Context) -> RawResult | None:

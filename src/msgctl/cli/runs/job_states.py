@@ -80,7 +80,7 @@ def poll_states(
 class JobStates:
     """Checks the delivery states of a job's messages that have an ID, and stores them.
 
-    ``checked`` counts the messages of the last `check`, and ``failed`` the ones with an error.
+    ``checked`` counts the messages of the last `check`, and ``failed`` counts the ones with an error.
     """
 
     def __init__(self, context: Context, job: Job, goal: Goal, deadline: float | None) -> None:
@@ -100,7 +100,7 @@ class JobStates:
         """The states that are words of the service."""
 
     def unfinished(self) -> Counter[str | None]:
-        """Count the messages that need another check, by their last state; None is not known."""
+        """Count the messages that need another check, by their last state; None is an unknown state."""
         counts = results.state_counts(self._store, self._job.number)
         return Counter({state: number for state, number in counts.items() if not self._goal.is_over(state)})
 
@@ -110,7 +110,7 @@ class JobStates:
         return is_refused or not self.unfinished()
 
     def check(self) -> Iterator[list[tuple[str, str]]]:
-        """Check the messages and store their states; yield new ones, each after its phone, from time to time.
+        """Check the messages, store their states, and yield lists of phones with new states.
 
         Raises the errors of the store.
         """
@@ -172,7 +172,7 @@ class JobStates:
             yield message
 
     def error(self, hint: str, *, follow: bool) -> MsgctlError | None:
-        """Return the error for states that could not be read, or are not the goal, if there are such states."""
+        """Return the error for states that could not be read or are not the goal; None without such states."""
         first = self._first_error
         unread = f"{plural(self.failed, 'delivery state')} could not be checked. The first"
         if first and not (follow and first.retryable):

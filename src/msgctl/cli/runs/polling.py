@@ -49,8 +49,8 @@ class Tracked:
     """A message ID, the phones that share it, if they are known, and the results of its checks.
 
     ``response`` is the latest response about the message. ``states`` are pairs of a phone and its state: one for each
-    of ``phones``, or else one for each message in the response. ``texts`` are the states that the service sent
-    unchanged; a state that another field contradicts has a comment. ``error`` is the error of the last check, if it
+    of ``phones``, or else one for each message in the response. ``texts`` are the states as the service sent them. In
+    ``states``, a state that another field contradicts has a comment. ``error`` is the error of the last check, if it
     failed. ``reported`` are the states that `changes` has returned, by phone.
     """
 

@@ -163,7 +163,7 @@ class Attempt:
         return error
 
     def _interrupted(self) -> MsgctlError:
-        """Return the error of a request that was interrupted anywhere, perhaps while the client counted it."""
+        """Return the error of a request that was interrupted at any moment, perhaps while the client counted it."""
         from msgctl.http.client import interrupted
 
         sent = self._context.run.sent

@@ -59,7 +59,7 @@ class _WithGlobalOptions:
         ctx.obj.run.operation, ctx.obj.run.effect = self.facts.performs, self.facts.effect
 
     def _adapted(self, option: Any, parameters: Sequence[Any]) -> Any:
-        """Return a global option as the command's help shows it, -n only if it makes a request, -y only if it asks."""
+        """Return a global option for the command's help: -n only if the command makes a request, -y only if it asks."""
         if option.name not in ("dry_run", "yes"):
             return option
         adapted = copy.copy(option)
@@ -78,7 +78,7 @@ class _WithGlobalOptions:
     def page(self) -> Any:
         """Return a copy for Typer's help.
 
-        It reads [x] in a text as markup, and would show a type beside arguments and -v: <lambda>.
+        Typer reads [x] in a text as markup. It shows a type beside arguments, and ``<lambda>`` beside -v.
         """
         from rich.markup import escape
 
