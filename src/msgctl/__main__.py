@@ -27,7 +27,7 @@ def console() -> NoReturn:
     """Run the command line and end the process with its exit code.
 
     The process ends with `os._exit` after the last flush, because Python's own shutdown takes a fifth of a short run.
-    Threads that a second Ctrl-C abandoned could also write to a stream that Python is closing.
+    Otherwise, threads that a second Ctrl-C abandoned could write to a stream that Python is closing.
     """
     try:
         code = main()

@@ -1,8 +1,8 @@
 """The 13 operations of the service as data: the only place for its facts.
 
 Everything here is transcribed from the API documentation, version 1.0.0 (sections "Resources and their fields" and
-"Endpoints"), including odd spellings: the voice of a call is ``Marian``, but of a verification call ``Mariana``.
-Request building, the checks of required fields and limits, the emulator's routing and the help texts use this data.
+"Endpoints"), including odd spellings: the voice ``Marian`` of a call is ``Mariana`` in a verification call. Request
+building, the checks of required fields and limits, the emulator's routing and the help texts use this data.
 """
 
 from __future__ import annotations
@@ -349,7 +349,7 @@ URL_SHORT = Operation(
         ),
     ),
     RESPONSE_URL_SHORT,
-    advice=("Before making it again, check if it exists: ", "url stats {name} --since today"),
+    advice=("Before you repeat the request, check if the short URL exists: ", "url stats {name} --since today"),
     verdict="Short URL created",
 )
 URL_STATISTIC = Operation(

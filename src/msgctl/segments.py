@@ -1,7 +1,7 @@
 """Count the segments of a text message, and rewrite it to need fewer.
 
-The alphabet is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections 6.2.1 and 6.2.1.1;
-a text with any other character is sent as UTF-16 ("UCS-2", section 6.2.3). The sizes of a single message, and of the
+The alphabet is the GSM 7-bit default alphabet with its extension table, 3GPP TS 23.038 sections 6.2.1 and 6.2.1.1. A
+text with any other character is sent as UTF-16 ("UCS-2", section 6.2.3). The sizes of a single message, and of the
 segments of a longer one, follow from 140 octets of user data, less the concatenation header (3GPP TS 23.040 section
 9.2.3.24.1).
 """

@@ -1,7 +1,7 @@
 """Make untrusted text safe to print.
 
 Text from the service, a file or the command line may contain escape sequences that move the cursor, retitle the window
-or write to the clipboard, and characters that change the direction of the text around them.
+or write to the clipboard. It may contain characters that change the direction of the text around them.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ SHEET_XML = '<?xml version="1.0"?><Workbook xmlns="urn:schemas-microsoft-com:off
             (mark + bytes(20), "a picture")
             for mark in (b"\x89PNG", b"\xff\xd8\xff", b"GIF89a", b"II*\0", b"MM\0*", b"RIFF")
         ),
-        (bytes(4) + b"ftypheic", "a picture or a film"),
+        (bytes(4) + b"ftypheic", "an image or a video"),
         *((mark + bytes(20), "a compressed file") for mark in (b"\x1f\x8b", b"7z\xbc\xaf\x27\x1c", b"Rar!")),
         (b"%PDF-1.7", "a PDF"),
         (b"{\\rtf1", "a text document"),

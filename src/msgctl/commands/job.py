@@ -146,8 +146,8 @@ def _preview(context: Context, job: Job, settings: Settings, *, is_open: bool) -
 class _Pending(NamedTuple):
     """The pending messages of a job and their estimate: ``2 pending messages for about 2 credits (20 of 22 used)``.
 
-    ``limit`` says that the limit of credits allows none of them. ``remarks`` are about people who opted out, and about
-    --canary. Each may be empty.
+    ``limit`` reports that the limit of credits allows none of them. ``remarks`` are about people who opted out, and
+    about --canary. Each may be empty.
     """
 
     in_words: str

@@ -110,8 +110,8 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
         raise UsageError("Nothing to change: no setting was given", "msgctl profile set --help")
     if has_password(settings.get("store", "")):
         context.warn(
-            "The URL of the store contains a password, which is saved in the configuration file. Better leave it out, "
-            "and add a line to ~/.pgpass (mode 0600): HOST:5432:DATABASE:USER:PASSWORD"
+            "The URL of the store contains a password, which is saved in the configuration file. Leave it out, "
+            "and instead add a line to ~/.pgpass (mode 0600): HOST:5432:DATABASE:USER:PASSWORD"
         )
     if "store" in settings:
         _warn_of_records(context, name, settings["store"])

@@ -239,5 +239,5 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
         served = Controls(context, base_url)  # first, because it fails without a sandbox
         prompts.confirm(context, "Delete everything in the sandbox?")
         served.ask("POST", "/reset")
-    context.note("The sandbox is empty, as it was when it was started.")
+    context.note("The sandbox is empty, with its initial settings.")
     return TextResult("", {"status": "empty"})

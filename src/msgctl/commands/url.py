@@ -183,7 +183,7 @@ def clicks(context: Context, file: InputFile, name: LinkName, days: ClicksDays, 
     if context.options.dry_run:
         requests = [statistics(row.link, since, until) for row in table.rows]
         return dry_run(context, *requests, save=save)
-    context.note(f"The clicks are those from {since} to {until}.")
+    context.note(f"The clicks are from {since} to {until}.")
     return _with_column(context, table, partial(count, since=since, until=until), save)
 
 

@@ -108,8 +108,8 @@ def account(base_url: str, client: int | str) -> str:
 def ascii_host(host: str) -> str:
     """Return a host in lower case and in ASCII, the form for lookups (IDNA 2003, RFC 3490).
 
-    Raises ValueError if there is no such form, or if it would be another name (a sharp s becomes ss), so that the key
-    is only sent to the host as written.
+    Raises ValueError if there is no such form. Raises it if the form is another name (a sharp s becomes ss), too: the
+    key is only sent to the host as written.
     """
     host = host.lower()
     if host.isascii():

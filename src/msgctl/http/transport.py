@@ -1,18 +1,17 @@
 """Make a request on httpcore within a time limit, and know whether its first byte was sent.
 
-`Transport` is an httpx transport. It keeps one connection open, and connects httpcore to this machine's network, so
-that each step of a request (name lookup, connection, TLS, proxy, request and response) is limited to the time that
-remains.
-`exchange` makes a request over any transport, such as the sandbox's.
+`Transport` is an httpx transport. It keeps one connection open, and connects httpcore to this machine's network. So the
+remaining time limits each step of a request: name lookup, connection, TLS, proxy, request and response. `exchange`
+makes a request over any transport, such as the sandbox's.
 
 `_Stream._send` is the only place that writes to a socket, so it alone decides when a request counts as sent. An
 exception before the first byte gets its message in `Transport._not_reached`. An exception after it must be in
 `EXCEPTIONS`, or it would count as a bug. `msgctl.http.client` decides what is retried.
 ``tests/faults/test_connections.py`` has servers that fail at these moments.
 
-There is no `httpx.Client` in between. It does things that must not happen to a request that sends messages: it parses
-the header Location (a malformed one raises an exception, so that a refusal becomes unknown), follows redirects, keeps
-cookies, decompresses responses (100 KB became 100 MB), and logs the URL with the key.
+There is no `httpx.Client` in between, because it could harm a request that sends messages. It follows redirects, keeps
+cookies, decompresses responses (100 KB became 100 MB), and logs the URL with the key. It parses the header Location: a
+malformed one raises an exception, so that a refusal becomes unknown.
 """
 
 from __future__ import annotations
@@ -176,10 +175,10 @@ def ascii_url(base_url: str) -> str:
 class Transport(httpx.BaseTransport, httpcore.NetworkBackend):
     """Makes requests to the server at a base URL, over a connection that is kept open; for one thread at a time.
 
-    It does not retry. The extensions of a request are ``timeout``, which limits the whole time; ``target``, a path and
-    query to send as they are; ``sent``, a list that gets the sizes of the parts that have left this machine, or may
-    have; and ``may_send``, a function that returns whether it is not too late for the first byte. Raises
-    ConfigurationError if the proxy or the certificates of the environment cannot be used.
+    It does not retry. A request has these extensions. ``timeout`` limits the whole time. ``target`` is a path and query
+    to send unchanged. ``sent`` is a list that gets the sizes of the parts that have left this machine, or may have.
+    ``may_send`` returns whether it is not too late for the first byte. Raises ConfigurationError if the proxy or the
+    certificates of the environment cannot be used.
     """
 
     def __init__(self, base_url: str) -> None:

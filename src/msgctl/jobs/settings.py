@@ -49,9 +49,9 @@ class Settings:
     """The content of a job, its account, and its rules.
 
     ``fixed`` are the parameters that all requests have. ``columns`` are the columns of the file except the
-    ``phone_column``, ``phones`` describes where its phones are, and ``blank`` counts its blank rows. ``zone`` is the
-    time zone of the job; None is the machine's, whose name was not found. ``is_past_canary`` means that a person has
-    resumed the job after --canary.
+    ``phone_column``. ``phones`` describes where its phones are, and ``blank`` counts its blank rows. ``zone`` is the
+    time zone of the job; None is the zone of the machine, if it has no known name. ``is_past_canary`` means that a
+    person has resumed the job after --canary.
     """
 
     operation: str

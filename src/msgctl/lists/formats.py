@@ -190,8 +190,8 @@ def unmarked(cell: str) -> str:
 def json_rows(lines: Lines, is_needed: Callable[[str], bool]) -> Iterator[RawRow]:
     """Read one object per line, with all digits of its numbers. The columns are the fields of the first object.
 
-    A row is invalid if a field that is not in the first object has text, and either the row has no other text or
-    ``is_needed`` is true for the name of that field.
+    A new field with text makes its row invalid if the row has no other text, or if ``is_needed`` is true for the
+    field's name.
     """
     names: list[str] | None = None
     for line in lines:

@@ -51,7 +51,7 @@ def refuse(name: str, source: BinaryIO, head: bytes) -> None:
         if head.startswith(mark):
             raise FileError(f"{name} is {kind}, not a list of recipients", hint)
     if head[4:8] == b"ftyp":
-        raise FileError(f"{name} is a picture or a film, not a list of recipients", OWN_PROGRAM)
+        raise FileError(f"{name} is an image or a video, not a list of recipients", OWN_PROGRAM)
     text = head.removeprefix(b"\xef\xbb\xbf")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = head[2:].replace(b"\0", b"")

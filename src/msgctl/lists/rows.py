@@ -90,8 +90,8 @@ class PhoneCells:
     """Reads the phones in a file. National numbers belong to ``country``.
 
     ``sms`` refuses numbers that cannot be mobiles. Without ``check``, the digits are used unchanged, for short codes
-    and test numbers. ``without_country`` counts rows that are invalid only because no country is known, and
-    ``not_in_country`` those whose number without ``+`` is not valid in the known country.
+    and test numbers. ``without_country`` counts rows that are invalid only because no country is known.
+    ``not_in_country`` counts rows with a number without ``+`` that is not valid in the known country.
     """
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The values and fields of a response, and the meaning of each by itself.
+"""The values and fields of a response, and their separate meanings.
 
 A document is JSON of `msgctl.jsontext.load_json`, whose numbers are strings of type `Number`.
 """

@@ -108,7 +108,7 @@ def _short(value: Any) -> Any:
 
 
 def of_document(record: Record, document: Document) -> tuple[str, ...]:
-    """Return the fields of a record without entries: the documented ones, then those that the service adds."""
+    """Return the fields of a record without entries: the documented fields, then the fields that the service adds."""
     known = of_record(record)
     others = (name for name in document if name not in known and name not in ("data", "metrics"))
     return (*known, *islice(others, MAX_UNKNOWN))
@@ -176,8 +176,8 @@ def lines(
 def csv_line(row: Iterable[str], *, is_terminal: bool) -> str:
     """Return a row quoted according to RFC 4180, but with a bare line feed. Newlines in a cell stay newlines.
 
-    In a pipe, only control characters other than white space are escaped, so that a file that msgctl copies and reads
-    again keeps its cells: phones copied from a chat have direction marks, and names have soft hyphens and joiners.
+    In a pipe, only control characters other than white space are escaped. So a file that msgctl copies and reads again
+    keeps its cells: phones copied from a chat have direction marks, and names have soft hyphens and joiners.
     """
     import csv  # not needed for tables
 

@@ -83,7 +83,7 @@ class ServiceResult(NamedTuple):
 
     ``outcomes`` are the recipients' outcomes. ``values`` are the parameters of the request, by wire name.
     ``is_tracked`` means that the command itself tracks the messages, so no hint shows how to do it. ``states`` are the
-    last states by ID and phone (None: all that share the ID), which csv, tsv and jsonl have instead of those in
+    last states by ID and phone (None: all that share the ID). In csv, tsv and jsonl, they replace the states in the
     responses.
     """
 

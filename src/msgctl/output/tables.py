@@ -386,7 +386,7 @@ def number(text: str) -> str:
 def local_time(stamp: str, now: datetime) -> str:
     """Return a time of msgctl (ISO 8601, UTC): ``22:46:23`` today, ``14 Nov 22:46`` this year, or else the date.
 
-    It is in the time zone of ``now``, or in this machine's if that has none. A text without a time zone comes from the
+    The result is in the time zone of ``now``, or else of this machine. A text without a time zone comes from the
     service, and is returned unchanged.
     """
     at = _read(stamp)

@@ -1,7 +1,7 @@
 """The emulator of the service, which responds to requests and keeps its state in one SQLite file.
 
-Several threads and processes may use the file at the same time. It is in WAL mode, so that readers and a writer do not
-wait for each other, and a committed change survives the death of the process. Each operation is one transaction.
+Several threads and processes may use the file at the same time. In WAL mode, readers and a writer do not wait for each
+other, and a committed change survives the death of the process. Each operation is one transaction.
 """
 
 from __future__ import annotations

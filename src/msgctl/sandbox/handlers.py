@@ -75,7 +75,7 @@ class Scope(NamedTuple):
     """The scope of a handler. The time is in seconds since 1970; short URLs begin with the origin.
 
     If ``is_observed``, the response is like the response of a service in use: the ID of a dispatch is a UUID, and
-    messages-state accepts this ID, too, and returns a list of records.
+    messages-state accepts it, too, and returns a list of records.
     """
 
     db: Connection

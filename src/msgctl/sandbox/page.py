@@ -80,7 +80,7 @@ def _rule(path: str, refusal: Reason) -> str:
     """Return the rule of the API that a refused request broke."""
     operation = next((known for known in OPERATIONS if BASE_PATH + known.path == path), None)
     if operation is None:
-        return f"The operations are below {BASE_PATH}: " + ", ".join(known.path for known in OPERATIONS)
+        return f"The operations are under {BASE_PATH}: " + ", ".join(known.path for known in OPERATIONS)
     if refusal.error == "METHOD_NOT_ALLOWED":
         return f"{operation.path} is a {operation.method} operation."
     if refusal.error in _RULES:

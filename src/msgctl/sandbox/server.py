@@ -50,8 +50,8 @@ Respond = Callable[[SandboxRequest, str], SandboxResponse]
 class Server:
     """Listens once created; `serve_forever` responds. ``log`` gets one line per request, without its query and keys.
 
-    A request must name one of the server's own addresses in ``Host``, or one of ``hosts``, and have no foreign
-    ``Origin``: otherwise a web page could read the inbox, by DNS rebinding or directly.
+    The ``Host`` of a request must be one of the server's own addresses or of ``hosts``, and it may have no foreign
+    ``Origin``. Otherwise, a web page could read the inbox, by DNS rebinding or directly.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ class ServedSandbox:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables with which msgctl finds the sandbox. With a store of its own, they hide the user's profiles."""
+        """The variables with which msgctl finds the sandbox. With a separate store, they hide the user's profiles."""
         variables = {
             "MSGCTL_BASE_URL": self.base_url,
             "MSGCTL_CLIENT": str(self.settings.client),

@@ -66,8 +66,8 @@ class OwnedJob:
     def renewed(self, intents: Sequence[Intent], channel: str) -> list[Intent]:
         """Return the intents of the last batch that may be sent. Called after its commit.
 
-        If that took long, people may have opted out of ``channel`` since, and another process may have taken the job
-        over: both are read again in one statement. Raises LostJobError, and StoreNotReachedError.
+        After a slow commit, opt-outs of ``channel`` and the owner of the job may have changed, so one statement reads
+        both again. Raises LostJobError, and StoreNotReachedError.
         """
         if not intents or boot_time() < intents[0].expires - INTENT_LIFE + OLD:
             return [*intents]

@@ -27,8 +27,8 @@ class Job:
     """A job in the store. Times are milliseconds since 1970, credits and prices millionths.
 
     The counts from ``invalid`` to ``unknown`` contain each recipient once, by the last attempt. ``is_resending`` is 1
-    or `ONLY_RESEND` until a resend has ended. ``is_running`` is true if its owner is alive. ``stopping`` is the state
-    that another process asked for. If the owner has died, the job is already in that state.
+    or `ONLY_RESEND` until a resend ends. ``is_running`` is true if its owner is alive. ``stopping`` is the state that
+    another process asked for. If the owner has died, the job is already in that state.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""The life of a job: what each command may do with it, and the state and the exit code that a run leaves.
+"""The life of a job: the commands that it allows, and the state and the exit code after a run.
 
 `ALLOWED` and `Why` are the tables. While a process runs a job, the store has it as ``scheduled`` or ``active``. If the
 process dies, the job is in the state that another process asked for; or else it stays scheduled, or is paused.
@@ -40,7 +40,7 @@ ALLOWED: Mapping[str, Collection[Command]] = {
     "done": {"resume", "resend", "remove"},
     "cancelled": {"cancel", "remove"},
 }
-"""The commands that each state allows. `check_allowed` has the errors of the others, except ``bulk``: see
+"""The commands that each state allows. `check_allowed` raises the errors of other commands, except ``bulk``: see
 `replayed_ending`.
 """
 

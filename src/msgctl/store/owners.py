@@ -1,7 +1,7 @@
 """The owner of a job: take a job, take it over from a process that died, stop it, cancel it, resend in it.
 
-The epoch of a job grows whenever a process takes it. Every transaction of an owner begins with a condition on the
-epoch, so a process that has lost its job writes and sends nothing more (see `msgctl.store.batches`).
+The epoch of a job grows whenever a process takes it. Every transaction of an owner begins with a check of the epoch. So
+a process that has lost its job writes and sends nothing more (see `msgctl.store.batches`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msgctl.store.store import Store, pages
 
 @contextmanager
 def _changing(store: Store, number: int) -> Iterator[Job]:
-    """Begin a transaction that changes a job, and yield the job. It also checks whether its owner is alive."""
+    """Begin a transaction that changes a job, check whether its owner is alive, and yield the job."""
     account = store.db.value("SELECT account FROM job WHERE number = ?", (number,))
     with store.db.transaction(str(account)):
         # PostgreSQL locks the row: a removal, which has another lock, comes before this transaction or after it.

@@ -41,8 +41,8 @@ MIN_PASSWORD = 4
 MAX_IDLE = 45
 """Seconds after which PostgreSQL ends an idle session and releases its locks, or --timeout plus 10 if that is longer.
 
-So another machine can resume a job whose machine lost power, even if a proxy keeps the connection open. The owner of a
-job commits batches more often.
+So another machine can resume a job after a power loss, even if a proxy keeps the connection open. The owner of a job
+commits batches more often.
 """
 
 _TYPES = {

@@ -1,10 +1,10 @@
 """The store in an SQLite file, for the processes of one user on one machine.
 
-SQLite applies the log (``-wal``) beside a database even if it belongs to another one, as after a backup was restored
-over a store whose process was killed. The result would be a damaged store, or one that forgot its last sends. So each
-transaction increases the user version of the database, and `SQLite._check_log` compares it with the first version in
-the log before SQLite reads it. `_first_version` needs only the frames that SQLite would apply. It must change if
-SQLite's format of the log does, and ``tests/store/test_failures.py`` fails then.
+SQLite applies the log (``-wal``) beside a database even if the log belongs to another database. This happens if a
+backup is restored over a store after a kill. The result would be a damaged store, or one that forgot its last sends. So
+each transaction increases the user version of the database, and `SQLite._check_log` compares it with the first version
+in the log before SQLite reads it. `_first_version` needs only the frames that SQLite would apply. If SQLite changes the
+format of the log, ``tests/store/test_failures.py`` fails, and `_first_version` must change.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ CLOCK_INTERVAL = 300.0
 
 
 def boot_time() -> float:
-    """Return a time in seconds that also passes while the machine is suspended, if the system has such a clock."""
+    """Return a time in seconds that passes even while the machine is suspended, if the system has such a clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
@@ -49,9 +49,9 @@ class ServerClock:
 class Store:
     """An open store: ``db`` is its connection, for one thread at a time.
 
-    ``clock`` returns seconds since 1970, by the clock that decides for all users of the store: the clock of a database
-    on a server, or else of this machine. ``machine`` is the name of this machine; other machines show it. ``location``
-    is the path or URL that opens it again.
+    ``clock`` returns seconds since 1970. It is the clock of a database on a server, or else of this machine, and
+    decides for all users of the store. ``machine`` is the name of this machine; other machines show it. ``location`` is
+    the path or URL that opens it again.
     """
 
     def __init__(self, db: Database, clock: Callable[[], float] | None = None, location: str | Path = "") -> None:

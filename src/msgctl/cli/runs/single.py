@@ -40,7 +40,7 @@ MIN_CODE = 4
 
 
 def send_message(context: Context, request: Request, options: SendOptions, wait: WaitOptions | None = None) -> Result:
-    """Make a request to people, at most once per key; with --wait, also track its messages.
+    """Make a request to people, at most once per key; with --wait, track its messages, too.
 
     Raises UsageError for numbers that have opted out.
     """

@@ -1,4 +1,4 @@
-"""One run of msgctl: its options, streams and clock, the objects that commands use, and what its error reports."""
+"""One run of msgctl: its options, streams and clock, the objects that commands use, and the facts of its error."""
 
 import os
 import shlex
@@ -213,7 +213,7 @@ class Context:
             way = "ahead of" if store.machine_error > 0 else "behind"
             self.warn(
                 f"This machine's clock is {abs(store.machine_error):,.0f} seconds {way} the clock of the store, which "
-                "decides when messages are sent. Correct it."
+                "decides when messages are sent. Correct this machine's clock."
             )
         return self.stack.enter_context(closing(store))
 

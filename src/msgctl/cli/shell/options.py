@@ -1,8 +1,8 @@
 """Options and arguments: their groups, the panels of the help, and their parsers.
 
 The parsers have the rules and the messages of `msgctl.values`. An integer or a ``Literal`` in Typer would accept "1_0",
-" 5" and digits of other scripts, and its errors do not contain the value, so a message could neither quote it nor
-suggest the nearest choice. (Checked with Typer 0.28.)
+" 5" and digits of other scripts. Its errors do not contain the value, so a message could neither quote it nor suggest
+the nearest choice. (Checked with Typer 0.28.)
 """
 
 from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class OptionGroup:
 def parser(convert: Callable[..., Value], *arguments: Any) -> Callable[[Any], Value]:
     """Return a parser that passes the text and ``arguments`` to a function.
 
-    Typer also parses the default of an option, which is a value already.
+    Typer parses even the default of an option, which is a value already.
     """
     return lambda value: convert(value, *arguments) if isinstance(value, str) else value
 

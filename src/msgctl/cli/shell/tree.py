@@ -1,7 +1,7 @@
 """The building blocks of the command tree: groups and commands that accept the global options.
 
-Modules of commands that make one request omit ``from __future__ import annotations``, because Typer would then compile
-every annotation of the command in each run, which takes a tenth of a short run.
+Modules of commands that make one request omit ``from __future__ import annotations``. With it, Typer would compile
+every annotation of the command, which takes a tenth of a short run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _WithGlobalOptions:
         super().__init__(**attributes)
 
     def announce(self, ctx: Any) -> None:
-        """Store in the context which command runs, and what it does."""
+        """Store in the context which command runs, and its effect."""
         ctx.obj.run.command = ctx.command_path.removeprefix("msgctl ")
         ctx.obj.run.operation, ctx.obj.run.effect = self.facts.performs, self.facts.effect
 
