@@ -35,8 +35,8 @@ OLD_FORMS = {
     "BR": (r"(\d\d)([689]\d{7})", r"\g<1>9\2", "a mobile has nine digits"),
     "MX": (r"(?:1|01|044|045)(\d{10})", r"\1", "Mexico no longer uses the prefixes 1, 01, 044 and 045"),
 }
-"""Countries where people write mobiles in another way: a pattern of the national number, the number as it is today, and
-the difference. Only a mobile number that libphonenumber finds valid is suggested.
+"""Countries where people write mobiles in another way: a pattern of the national number, its form today, and the
+difference. Only a mobile number that libphonenumber finds valid is suggested.
 """
 
 _WITH_ARTICLE = r"United |Bahamas|Comoros|Gambia|Maldives|Netherlands|Philippines|.*(Islands|Rep)"

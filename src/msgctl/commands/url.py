@@ -264,7 +264,7 @@ def _filled(
 ) -> Iterator[dict[str, object]]:
     """Yield the rows with the new column. Add the error of each row without a value to ``failures``.
 
-    After five refusals in a row that are not about a row, such as of the key, no further request begins.
+    After five consecutive refusals that are not about a row, but about the key, for example, no further request begins.
     """
     from msgctl.cli.runs.pool import Pool
     from msgctl.http.response import NOT_FOR_RECIPIENTS

@@ -59,7 +59,7 @@ def key_of_command(label: str, command: str, *, is_quiet: bool = False) -> str:
 
 
 def _output(process: Popen[bytes], stdout: int, deadline: float) -> bytes:
-    """Return the output of a process until it ends, even if a process that it leaves behind keeps the pipe open."""
+    """Return the output of a process until it ends, even if a child process keeps the pipe open."""
     import select
 
     output, has_ended = b"", False

@@ -8,9 +8,9 @@ from threading import Lock
 class SentCounter:
     """Counts the requests of a run that may have changed something at the service.
 
-    A request counts from before its first byte leaves this machine until it is certain that the service did not receive
-    it, refused it or turned it away. All clients of a run share one counter. ``count`` is zero if it is certain that
-    nothing was sent or changed.
+    A request begins to count before its first byte leaves this machine. It no longer counts once it is certain that the
+    service did not receive it, refused it or turned it away. All clients of a run share one counter. ``count`` is zero
+    if it is certain that nothing was sent or changed.
     """
 
     def __init__(self) -> None:

@@ -118,8 +118,8 @@ class Client:
     ) -> Response:
         """Make a request and return its response.
 
-        ``timeout`` replaces the client's limit for this request if it is lower, in seconds; the caller then decides
-        about retries. ``may_send`` returns whether it is not too late for the first byte, after the connection is open.
+        ``timeout`` (seconds) replaces the client's limit if it is lower; the caller then decides about retries.
+        ``may_send`` returns whether it is not too late for the first byte, after the connection is open.
 
         Raises NotReachedError, RefusedError, TurnedAwayError, UnreadableError (only for reads), OutcomeUnknownError,
         UsageError if the values are too long for a URL, ConfigurationError if the settings for TLS or proxies cannot

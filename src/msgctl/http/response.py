@@ -50,7 +50,7 @@ SERVICE_ERROR = 520
 """The status of the service's own errors."""
 REQUEST_TIMEOUT = 408
 MAX_MISSING = 3
-"""Maximum strings that a hint suggests to add to a profile."""
+"""Maximum strings that a hint suggests adding to a profile."""
 
 TRY_LATER = "Try again later."
 CHECK_CREDENTIALS = "Check the client ID and the key"

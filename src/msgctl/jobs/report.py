@@ -55,8 +55,8 @@ class Deliveries(NamedTuple):
 class Summary:
     """A job and its settings, as ``job show`` prints them.
 
-    ``states`` counts the delivery states, and ``exclusions`` the people left out while it was sending, by the names in
-    `EXCLUSIONS`. In a list, neither is read, and ``states`` is None. ``words`` are the words of its profile.
+    ``states`` counts the delivery states. ``exclusions`` counts the people left out while the job was sending, by the
+    names in `EXCLUSIONS`. In a list, neither is read, and ``states`` is None. ``words`` are the words of its profile.
     """
 
     job: Job

@@ -7,9 +7,9 @@ One thread, the writer, owns the store. The others, the senders, make the reques
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. The transaction fails if the epoch has changed. It stores the outcomes of earlier requests, makes requests
    that were certainly not sent pending again, reads the next recipients, leaves out people who must not get the
-   message, and stores an intent for each sender that waits. After a few thousand people who are left out, the next
-   batch continues, so that other processes get their turn. If commits are slow, a batch stores extra intents. Senders
-   take them as they become free. If anything fails, no intent of the batch is sent.
+   message, and stores an intent for each sender that waits. A batch leaves out at most a few thousand people. The next
+   batch then continues, so that other processes get their turn. If commits are slow, a batch stores extra intents.
+   Senders take them as they become free. If anything fails, no intent of the batch is sent.
 3. **Send** (`_send`): only after the commit, a sender gets its intent. It sends the request once, less than a second
    after the opt-outs and the epoch were read. So nothing wrong is sent after an opt-out, a take-over, or a delay of the
    machine or the disk. After a slow commit, the writer reads both again (`OwnedJob.renewed`). A sender hands an intent
@@ -20,7 +20,7 @@ One thread, the writer, owns the store. The others, the senders, make the reques
    each is stored only where its row still has the same request.
 5. **End** (`finish`): the job is done if every recipient has a result; otherwise it is paused, or stays scheduled.
 
-A process that dies at any moment leaves only intents that were perhaps sent. Step 1 makes them unknown.
+A process that dies leaves only intents whose requests may have been sent. Step 1 makes them unknown.
 """
 
 from __future__ import annotations

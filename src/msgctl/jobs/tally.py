@@ -1,4 +1,4 @@
-"""Read the rows of a new job with the people who would be left out now, and count them."""
+"""Read and count the rows of a new job, with the people who would be left out now."""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ def rows_left_out(number: int, kind: str, file: str) -> str:
 class Faults:
     """The invalid rows of ``file``: their number, the number of all ``rows``, and the first invalid ones.
 
-    ``without_country`` rows are invalid only because no country is known, and ``not_in_country`` rows because their
-    number is not valid in the known ``country``. ``rows`` does not count ``blank`` rows.
-    ``header_row`` is None for a file without a header.
+    ``without_country`` counts rows that are invalid only because no country is known. ``not_in_country`` counts rows
+    with a number that is not valid in the known ``country``. ``rows`` does not count ``blank`` rows. ``header_row`` is
+    None for a file without a header.
     """
 
     file: str

@@ -1,7 +1,7 @@
 """Errors for files that are not lists of people. msgctl recognises the files by their content.
 
-The hint of each error explains how to get a list. No hint suggests CSV, because saving a workbook as CSV changes dates
-and digits.
+The hint of each error explains how to get a list. No hint suggests CSV, because Excel changes dates and digits when it
+saves a workbook as CSV.
 """
 
 from __future__ import annotations

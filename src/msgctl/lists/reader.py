@@ -89,7 +89,7 @@ def _in_text(lines: formats.Lines, reading: Reading) -> Recipients:
         )
 
     def rank(rows: Sequence[RawRow]) -> tuple[int, ...]:
-        """Return how good a header is: no stray quotes, rows as wide as it, a word for phones, then the most cells."""
+        """Return the rank of a header: no stray quotes, rows as wide as it, a word for phones, then the most cells."""
         rows = [raw_row for raw_row in rows if has_text(raw_row)]
         index = header.find_header(rows, reading.phone_column, (reading.phones or PhoneCells()).number)
         cells = rows[index][1] if rows else ()

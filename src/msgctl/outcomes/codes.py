@@ -61,6 +61,6 @@ def _is_harmless(request: RequestParts, field: ContentField) -> bool:
 
 
 def may_use_up(document: Any) -> bool:
-    """Return whether the response to a code, with status 400 or 520, is about a breakdown that may use it up."""
+    """Return whether the response to a code, with status 400 or 520, is about a breakdown that may use up the code."""
     text = words_of(document).words
     return words.OPEN.among(text) and not any(bad.among(text) for bad in (words.FAILED, words.REASON, words.NEGATION))

@@ -2,7 +2,7 @@
 
 A handler raises `protocol.Refusal` to refuse the request; its transaction is then rolled back.
 
-Nothing runs in the background. The state of a message follows from its age, and its final state from the last four
+Nothing runs in the background. The state of a message follows from its age. Its final state follows from the last four
 digits of the number, so that programs can be tested against every case.
 """
 

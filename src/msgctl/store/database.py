@@ -142,7 +142,7 @@ class Database(ABC):
 
     @abstractmethod
     def limit_idle(self, is_limited: bool) -> None:
-        """Set whether the server ends this session, and so releases its locks, after most of a minute of silence.
+        """Set whether the server ends this session, and so releases its locks, after almost a minute of silence.
 
         A process that sends a job is never silent for that long.
         """

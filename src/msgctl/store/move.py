@@ -4,7 +4,7 @@ Each step is a commit, and the same move continues after a crash at any moment:
 
 1. The new store is marked as arriving. It must be empty.
 2. The old store is marked as moving. No process may run a job or send under a key. From now on, no transaction begins
-   in either store (see `Database.refuse_moved`), so nothing is sent, and no opt-out is lost.
+   in either store (see `Database.refuse_moved`). So nothing is sent, and no opt-out is lost.
 3. The tables are copied in order, in pages. The mark of the new store has the last row that has arrived.
 4. The old store is marked as moved, permanently.
 5. The new store is ready: its mark is deleted.

@@ -36,7 +36,7 @@ MaxSegments = Annotated[int, number_option("--max-segments", "Maximum segments o
 
 
 def read_message(context: Context, text: str | None, path: str | None, typed: str) -> str:
-    """Return the message from its option, a file, or standard input; ``typed`` shows how the option is given.
+    """Return the message from its option, a file, or standard input; ``typed`` is the option as people type it.
 
     Trailing newlines of a file are removed, as in the shell's ``$(…)``.
     """

@@ -43,7 +43,7 @@ class Word(NamedTuple):
 
 
 def store_location(text: str) -> str:
-    """Return the absolute path or the URL of a store in an option: a profile is used in other directories, too.
+    """Return the absolute path or the URL of a store, because a profile is used in any directory.
 
     Raises ConfigurationError. Raises UsageError; its message omits the text, which may contain a password.
     """

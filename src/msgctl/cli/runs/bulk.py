@@ -99,7 +99,7 @@ def _check_output(context: Context, source: Source, rules: JobRules) -> bool:
 
 
 def _send_test(bulk_list: BulkList, settings: Settings, phone: str) -> Result:
-    """Send the message of the first row to a phone as a single send. It never makes a later message a repeat."""
+    """Send the message of the first row to a phone as a single send. A later message never counts as a repeat of it."""
     context, operation = bulk_list.context, bulk_list.content.operation
     to = bulk_list.numbers.digits_of(context, phone, sms=operation.channel == "sms")
     message = bulk_list.first_message()

@@ -25,7 +25,7 @@ from msgctl.text import plural
 
 
 class Start(NamedTuple):
-    """The start of a job: ``at`` is --at, and ``due`` when it will begin; in seconds since 1970, or None for now."""
+    """The start of a job: ``at`` is --at, and ``due`` is its first moment. Both are seconds since 1970; None is now."""
 
     at: float | None
     due: float | None

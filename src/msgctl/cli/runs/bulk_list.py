@@ -49,7 +49,7 @@ class Imported:
     """The rows of a job that is not published yet, and its settings with the columns of the file.
 
     ``left_out`` lists the symbols that --gsm7 left out. ``gsm7_saves`` is whether some messages would need fewer
-    segments with --gsm7. ``notes`` about --exclude are only true for a new job.
+    segments with --gsm7. ``notes`` are about --exclude, and apply only to a new job.
     """
 
     job_number: int

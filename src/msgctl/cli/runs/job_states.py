@@ -140,7 +140,7 @@ class JobStates:
         return message
 
     def _messages(self) -> Iterator[Tracked]:
-        """Yield the messages that need a check, in the order of their first lines.
+        """Yield the messages that need a check, ordered by their first lines.
 
         Recipients who share an ID are on consecutive lines, unless the messages of the job alternate.
         """

@@ -234,7 +234,7 @@ class Context:
         return resolved(self.chosen_store or files.state_path("store.sqlite3", "MSGCTL_STORE"))
 
     def commands_for_store(self, new: str) -> list[str]:
-        """Return the commands that make all profiles of this run's store use another one."""
+        """Return the commands that change the store of all profiles that use this run's store."""
         if not self.environ.get("MSGCTL_STORE"):
             location, names = str(self.store_location), []
             for name in self.config.profiles:

@@ -57,7 +57,7 @@ def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) 
 
 
 MAX_WORD = 60
-"""Maximum characters of a text that a hint suggests to add to a profile."""
+"""Maximum characters of a string that a hint suggests adding to a profile."""
 MEANINGS = {
     "accepted": "that the service accepted it",
     "verified": "that the code is right",

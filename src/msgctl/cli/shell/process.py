@@ -1,7 +1,7 @@
 """The process of a run: its signals and standard streams.
 
-The standard streams work to the end of a run: a closed pipe or a full disk must not stop it between a request and its
-exit code. SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the terminal was closed) ask it to stop.
+A closed pipe or a full disk must not stop a run between a request and its exit code, so the standard streams work to
+the end. SIGINT (Ctrl-C), SIGTERM (kill) and SIGHUP (the terminal was closed) ask it to stop.
 """
 
 from __future__ import annotations
