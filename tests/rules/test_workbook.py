@@ -18,6 +18,7 @@ import pytest
 from msgctl.errors import UsageError
 from msgctl.lists import workbook_process
 from msgctl.lists.header import Reading
+from msgctl.lists.rows import InvalidRow
 from rules.reading import ANA, EVA, LUIS, Broken, left_out, read, read_from, refused, source
 from support import PATIENCE
 from support.runs import ended_well
@@ -376,6 +377,13 @@ def test_a_cell_is_read_as_its_value() -> None:
     header = "".join(f"<c t='inlineStr'><is><t>{name}</t></is></c>" for name in ("phone", *range(len(cells))))
     (row,) = read(of_rows(f"<row r='1'>{header}</row><row r='2'><c><v>{ANA}</v></c>{''.join(cells)}</row>")).rows
     assert row.values[1:] == tuple(cells.values())
+
+
+def test_a_number_has_at_most_15_digits() -> None:
+    ana, luis = read(workbook(["phone", "n"], [ANA, 10**15 - 1], [LUIS, 10**15])).all_rows
+    assert ana == (2, ANA, (ANA, "999999999999999"))
+    assert isinstance(luis, InvalidRow)
+    assert "in cell B3 has more than 15 digits" in luis.reason
 
 
 def test_formats_change_only_dates_times_and_durations() -> None:
