@@ -15,6 +15,7 @@ from msgctl.sandbox import server
 from msgctl.sandbox.protocol import MAX_BODY, SandboxRequest
 from msgctl.sandbox.server import Server
 from support import PATIENCE
+from support.tool import Tool
 
 from .world import PHONE, Served, World, as_http, encoded, posted, read_response, serving
 
@@ -133,6 +134,16 @@ def test_a_server_on_all_addresses_is_reached_through_loopback(address: str, hos
         pytest.skip("needs IPv6")
     with closing(Server(address, 0, lambda _: None)) as served:
         assert served.origin == f"http://{host}:{served.socket.getsockname()[1]}"
+
+
+def test_the_error_for_a_port_in_use_has_its_reason(tool: Tool) -> None:
+    with closing(Server("127.0.0.1", 0, lambda _: None)) as served:
+        port = served.socket.getsockname()[1]
+        done = tool("sandbox", "serve", "--port", str(port))
+    assert (done.code, done.err) == (
+        3,
+        f'Error: Cannot listen on "127.0.0.1", port {port}: Address already in use\nChoose another --port or --host.\n',
+    )
 
 
 def test_own_and_allowed_addresses_are_accepted_as_host(world: World) -> None:

@@ -654,3 +654,18 @@ def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[]
     store.close()
     assert store.db.value("SELECT 1") == 1
     store.is_in_use = False
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_transaction_fails_if_its_file_was_deleted_or_replaced_meanwhile(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "store.sqlite3"
+
+    def change(store: Store) -> None:
+        with store.db.transaction("test"):
+            store.db.change("DELETE FROM job")
+            path.unlink()
+            if replaced:
+                path.touch()
+
+    with closing(open_store(str(path))) as store, pytest.raises(ConfigurationError, match="deleted or replaced"):
+        change(store)
