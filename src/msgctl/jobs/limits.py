@@ -62,9 +62,9 @@ class RateLimiter:
 class Budget:
     """Keeps a job within ``max_credits``.
 
-    Each segment in flight, and each whose outcome is unknown, may cost as much as the most expensive one so far, and at
-    least 1 credit. An accepted message without a charge, or with a charge of 0, counts as 1 credit per segment. Until
-    a message has been accepted, one request with one recipient is in flight.
+    Each segment in flight or with an unknown outcome may cost as much as the most expensive one so far, and at least 1
+    credit. An accepted message without a charge, or with a charge of 0, counts as 1 credit per segment. Until a message
+    has been accepted, one request with one recipient is in flight.
     """
 
     def __init__(self, max_credits: int, job: Job, charged: Charges) -> None:

@@ -1,4 +1,4 @@
-"""The summary of a job before it is sent, which is also the result of a dry run, and the errors about its file."""
+"""The summary of a job before it is sent or in a dry run, and the errors about its file."""
 
 from __future__ import annotations
 

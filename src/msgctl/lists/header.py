@@ -168,8 +168,8 @@ class PhoneColumns:
 def phone_columns(columns: Sequence[str], reading: Reading) -> PhoneColumns:
     """Return the column of the phones of recipients, or all columns with phones of people to leave out.
 
-    It is the column in ``reading``, the column "phone", or the only column whose heading is, or contains, a word for
-    phones. For people to leave out, it is every column whose heading contains such a word.
+    It is the column in ``reading``, or else the column "phone", or else the only column whose heading is or contains a
+    word for phones. For people to leave out, it is every column whose heading contains such a word.
     """
     if reading.phones is None:
         return PhoneColumns()

@@ -18,17 +18,16 @@ not running), `owners.resend` (another attempt, fixed), `results.accepted`, `sto
 `removal.remove`.
 
 **A result** is a row for each recipient and attempt: ``sending`` is an intent, then ``accepted``, ``refused`` or
-``unknown``. No row means pending. A resend adds rows with the next attempt, ``pending`` at first; a recipient whom it
-leaves out loses that row, and so keeps the earlier outcome. Reports show the last attempt; the history and limits
+``unknown``. No row means pending. A resend adds rows with the next attempt, ``pending`` at first. If it leaves out a
+recipient, it deletes that row, so the earlier outcome stays. Reports show the last attempt; the history and limits
 count every attempt.
 
 **A single send** is a job without an ID, with one request: `sends.Send.begin`, the request, `end`. With a ``--once``
 key, the same two transactions take the key and store the result under it.
 
-**An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or
-an advisory lock of the session in PostgreSQL. The lock only avoids take-overs from a process that is
-alive. Safety comes from the epoch: a process that was suspended and wakes up finds another epoch, and its intents have
-expired.
+**An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or an
+advisory lock of the session in PostgreSQL. The lock only avoids take-overs from a process that is alive. The epoch
+guarantees safety: a process that was suspended and wakes up finds another epoch, and its intents have expired.
 
 **Removal** marks jobs as removed, so that every view omits them, and deletes rows in slices. For 90 days, names,
 digests, numbers and times stay: they protect people from repeats.

@@ -17,8 +17,8 @@ from msgctl.text import clean
 from msgctl.values import quote
 
 ONLY_RESEND = 2
-"""The value of ``is_resending`` if the job was not scheduled before. It is paused after the resend, unless a person has
-resumed it: then, the value is 1, and it sends to the other recipients, too.
+"""The value of ``is_resending`` if the job was not scheduled before: the job is paused after the resend. If a person
+has resumed it, the value is 1, and it then sends to the other recipients, too.
 """
 
 

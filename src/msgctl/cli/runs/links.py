@@ -40,7 +40,7 @@ class Link(NamedTuple):
 
 
 class LinkTemplate:
-    """Fills the templates of the name and the long URL. Raises UsageError for templates that no row can fill.
+    """Creates the name and the long URL from their templates. Raises UsageError for templates that no row can fill.
 
     ``{line}`` is the line in the file. The path and query of a long URL may contain columns, whose cells are
     percent-encoded. In other parts, a column could change the target of the link.

@@ -46,9 +46,10 @@ MINUTE = 60.0
 def send_pending(context: Context, job: Job, command: Command, settings: str | None = None) -> OwnResult:
     """Send a job's pending messages and return the job, with the error if it stopped or some were not accepted.
 
-    If a resend was interrupted, this first completes the resend. Then it sends the other pending messages, unless the
-    command is `job resend`, or the job was paused before the resend and not resumed since. ``settings`` (JSON) replace
-    its settings when the run begins. Raises ConditionError if another process is running the job, or takes it over.
+    If a resend was interrupted, this first completes the resend. Then it sends the other pending messages. It does not
+    send them for `job resend`, or if the job was paused before the resend and not resumed since. ``settings`` (JSON)
+    replace its settings when the run begins. Raises ConditionError if another process is running the job, or takes it
+    over.
     """
     context.run.job, context.run.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential

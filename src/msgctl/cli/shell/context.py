@@ -184,7 +184,7 @@ class Context:
 
     @cached_property
     def store(self) -> "Store":
-        """Everything that msgctl remembers. Raises StoreNotReachedError and ConfigurationError."""
+        """The store of this run. Raises StoreNotReachedError and ConfigurationError."""
         return self._open_store(self.options.timeout)
 
     @cached_property
