@@ -33,7 +33,7 @@ NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a d
 def make_folder(path: Path) -> None:
     """Create a directory and its parents (0700) if missing. Raises OSError.
 
-    A new directory is durable, because a power cut that removes it would remove the synced files in it, too.
+    A new directory is synced: without that, a power cut could remove it with the synced files in it.
     """
     try:
         _make_directory(path)

@@ -13,7 +13,7 @@ from msgctl.config.profiles import MIN_KEY
 from msgctl.text import MASK
 
 _ALONE = r"(?:(?<![0-9.])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
-"""Pattern before a key of digits, since the same digits in a longer number, such as a phone, are not the key."""
+"""Pattern before a key of digits: in a longer number, such as a phone, the same digits are not the key."""
 
 
 def redact(text: str, key: str, *, is_cut: bool = False) -> str:

@@ -41,7 +41,7 @@ _EXPORT = f"Export the list as .xlsx from the program that created it. Or: {SAVE
 
 
 def refuse(name: str, source: BinaryIO, head: bytes) -> None:
-    """Raise FileError if a file begins like one that is not a list. ``head`` are its first bytes."""
+    """Raise FileError if the beginning of a file shows that it is not a list. ``head`` are its first bytes."""
     if head.startswith(OLE_MARK):
         try:
             raise _ole_error(name, source.read(_MAX_SEARCHED))

@@ -30,7 +30,7 @@ _DATE_WITHIN = re.compile(f"(?<![0-9])(?:{_DATE})(?![0-9])", re.ASCII)
 _DATE_OR_DECIMAL = re.compile(f"{_DATE}|{_DECIMAL.pattern}", re.ASCII)
 _BETWEEN_NUMBERS = re.compile(r"[/,;|&\n]|:::|\s-\s|\s(?:y|e|o|u|or|and)\s|(?<=\d)\s*(?=\+)", re.IGNORECASE)
 _BETWEEN_RUNS = re.compile(r"[^\W\d_]+|(?=\+)")
-"""A word, or the place before a ``+``: no number continues there."""
+"""A word, or the position before a ``+``. No number continues across either."""
 _DIGITS = re.compile(r"\+?\d+")
 _ZEROS = re.compile(r"(?<=[0-9]{5})\.0+(?![0-9])", re.ASCII)
 """The decimals of a whole number, as in `_WHOLE`, within a text."""

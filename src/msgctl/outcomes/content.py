@@ -69,7 +69,7 @@ def as_text(value: Any) -> str:
 
 
 ECHOES = frozenset("sms text texto body voice phone to name nombre urlLong".split())
-"""Fields that repeat the request; in the response to a call, ``message`` may, too."""
+"""Fields that repeat the request. In the response to a call, ``message`` may repeat it, too."""
 _MESSAGES = frozenset(
     "msg message mensaje mensagem detail detalle description descripcion descricao reason motivo result resultado info "
     "note warning mode modo".split()

@@ -146,7 +146,7 @@ def _is_good(request: RequestParts, field: ContentField) -> bool:
 
 
 def _is_too_long(document: Any, request: RequestParts) -> bool:
-    """Return whether a response is larger than a send can need, so that it would take too long to read.
+    """Return whether a response is larger than any real response to a send, and takes too long to read.
 
     A repeated name or text, and a value of the request, count only as a value. A character beyond ASCII counts as its
     escape, because some decompose into several words.
@@ -250,7 +250,7 @@ _NOT_COMPARED = (ECHOES | {"id"}) - {"to"}
 
 
 class _Record:
-    """The record of a send, without its entries (``own``), and the table of outcomes of the record or its entries."""
+    """The record of a send without its entries (``own``), and the known outcomes of the record and its entries."""
 
     def __init__(self, request: RequestParts, own: Object) -> None:
         self.request = request

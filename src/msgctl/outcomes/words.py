@@ -143,7 +143,7 @@ _BLOCKED = r"\b(?:blocked|blacklist(?:ed)?|bloquead[oa]s?|lista negra|added|agre
 
 
 class Text(NamedTuple):
-    """The words of a text: all ``words``, and the ``plain`` ones before and the ``negated`` ones after a negation."""
+    """The words of a text: all ``words``, the ``plain`` words before a negation, and the ``negated`` words after it."""
 
     words: tuple[str, ...]
     plain: tuple[str, ...]
@@ -246,4 +246,4 @@ class AddedWords:
 
 
 NO_WORDS = AddedWords({})
-"""The words of a profile that adds none."""
+"""The added words of a profile without any."""

@@ -91,7 +91,7 @@ _DEVICES = (
 
 
 def invent(random: Random, country: str | None) -> Visitor:
-    """Return a random visitor; with a country that has no invented places, the rest of the place is ``unknown``."""
+    """Return a random visitor. In a country without invented places, region, city and language are ``unknown``."""
     visitor = dict(zip(_DEVICE, random.choice(_DEVICES), strict=True))
     places = [place for place in _PLACES if country in (None, place[0])]
     if places:

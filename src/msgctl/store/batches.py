@@ -154,7 +154,7 @@ class OwnedJob:
         return len(rows), self._queue.content(rows[0].content).cost
 
     def intend(self, size: int) -> Intent | None:
-        """Store and return the intent of the next request, with at most ``size`` recipients; or None as `upcoming`."""
+        """Store and return the intent of the next request, with at most ``size`` recipients; None as in `upcoming`."""
         rows = self._queue.next(size)
         if not rows:
             return None

@@ -101,9 +101,10 @@ def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -
 
 
 def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> dict[tuple[str, bytes], int]:
-    """Return the messages that ``phones`` got, or may have got, from an account in the last 12 hours.
+    """Find the messages that ``phones`` got, or may have got, from an account in the last 12 hours.
 
-    They are the numbers of the jobs that sent them, except the job ``besides``, by phone and digest of the message.
+    Return the numbers of the jobs that sent them, by phone and digest of the message. Messages of the job ``besides``
+    do not count.
     """
     repeats: dict[tuple[str, bytes], int] = {}
     for some in chunks(phones):

@@ -434,7 +434,7 @@ class PostgreSQL(Database):
 
 @contextmanager
 def _default_tls(mode: str | None) -> Iterator[None]:
-    """Set the TLS mode of connections in a block. Unlike an option, it yields to the service file."""
+    """Set the TLS mode in a variable for a block. The service file overrides a variable, but not an option."""
     with _CONNECTING:
         before = os.environ.get("PGSSLMODE")
         if mode is not None:

@@ -80,7 +80,7 @@ class Reported:
 
 
 def add(store: Store, job: int, contents: Sequence[NewContent], rows: Sequence[NewRecipient]) -> None:
-    """Add at most 1,000 rows in one transaction, and their contents.
+    """Add at most 1,000 rows and their contents in one transaction.
 
     A recipient whose phone is in an earlier line is stored as ``duplicate``. Raises StoreNotReachedError if the import
     was deleted.

@@ -1,8 +1,8 @@
 """The tables of the store, in one text for SQLite and PostgreSQL: the first step, which never changes.
 
 Times are milliseconds since 1970 in UTC. Booleans are 0 and 1. JSON is opaque text. Credits are millionths, because a
-service may charge fractions, and sums of integers are exact. A phone is the international number in digits as it is in
-the request: the same text in opt-outs, limits and the history.
+service may charge fractions, and sums of integers are exact. A phone has the international digits of the request. It is
+the same text in opt-outs, limits and the history.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Single sends and ``--once`` keys. A single send is a job with one request.
 
 One transaction stores the intent and takes the key; another one stores the outcome under the key. Each is stored
-completely or not at all. After an interruption at any instruction, `Send.end` checks which is stored. A key that is
-still ``sending`` although its owner has died has an unknown outcome, because its request may have been sent.
+completely or not at all. After an interruption at any instruction, `Send.end` checks which is stored. If the owner of a
+``sending`` key has died, the outcome is unknown, because the request may have been sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from msgctl.values import quote
 POLL = 0.05
 """Seconds between two checks of a key that another process uses."""
 RESULT = "exit_code, http_status, body, message, hint"
-"""The columns of a result under a key."""
+"""The columns of the result that a key has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Open the store, and own jobs and keys in it: other processes see the locks of this process."""
+"""Open the store, and take ownership of jobs and keys: other processes see the locks of this process."""
 
 from __future__ import annotations
 

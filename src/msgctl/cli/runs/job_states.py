@@ -142,7 +142,7 @@ class JobStates:
     def _messages(self) -> Iterator[Tracked]:
         """Yield the messages that need a check, ordered by their first lines.
 
-        Recipients who share an ID are on consecutive lines, unless the messages of the job alternate.
+        Recipients who share an ID are usually on consecutive lines.
         """
         accepted = results.accepted(self._store, self._job.number)
         due = (sent for sent in accepted if not self._goal.is_over(sent.state))

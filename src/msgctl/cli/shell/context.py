@@ -61,7 +61,7 @@ class Run:
     is_replayed = False
     """Whether the result comes from an earlier run with the same key or name."""
     is_once = False
-    """Whether the same command sends nothing again, because of its --once key."""
+    """Whether a repeated command sends nothing, because of its --once key."""
     is_sandbox_noted = False
 
     def __init__(self) -> None:
@@ -72,8 +72,8 @@ class Run:
 class Context:
     """The streams, options and clock of a run, and the profile, store and client that its commands use.
 
-    They are created when they are first needed, and closed at the end. Another profile or store needs `with_profile`.
-    Streams and time are parameters, so that tests can replace them.
+    They are created when they are first needed, and closed at the end. For another profile or store, use
+    `with_profile`. Streams and time are parameters, so that tests can replace them.
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def _interrupt(number: int, _frame: object) -> NoReturn:
 
 
 def _unraisable(unraisable: UnraisableHookArgs) -> None:
-    """Repeat an interrupt that arrived where Python cannot raise it, without a traceback.
+    """Repeat an interrupt that Python could not raise, without a traceback.
 
     Callbacks of the import system, for example, print the interrupt and drop it.
     """

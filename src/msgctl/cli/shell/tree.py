@@ -218,7 +218,7 @@ class CommandFacts:
     ``effect`` is the effect on the service, or the strongest one if the operation depends on the command line; None for
     a command that makes no request. ``dry_run_help`` is the help of --dry-run, if it is not the usual one. ``output``
     has the columns of csv and tsv; None for the columns of the operation or of a job. ``has_more_columns`` means that
-    others depend on the options or a file, so that the command itself checks --fields. ``json`` is the shape of --json.
+    the options or a file add columns, so that the command itself checks --fields. ``json`` is the shape of --json.
     """
 
     def __init__(
