@@ -213,7 +213,8 @@ def config_file(environ: Mapping[str, str]) -> Path:
 def state_path(name: str, variable: str = "XDG_STATE_HOME") -> Path:
     """Return a file or directory in the platform's state directory, such as ``store.sqlite3``.
 
-    Raises ConfigurationError if there is no home directory; its hint mentions a variable that makes it unnecessary.
+    Raises ConfigurationError if there is no home directory; its hint mentions a variable that can replace the home
+    directory.
     """
     import platformdirs
 

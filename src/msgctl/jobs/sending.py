@@ -2,8 +2,8 @@
 
 One thread, the writer, owns the store. The others, the senders, make the requests. This is the protocol:
 
-1. **Own** (`owners.take`): one transaction makes this process the owner and increases the epoch of the job. Requests
-   that a dead owner left in flight become unknown, and only a person resends them (`owners.resend`).
+1. **Own** (`owners.take`): one transaction makes this process the owner and increases the epoch of the job. Requests in
+   flight of a dead owner become unknown, and only a person resends them (`owners.resend`).
 2. **Intend** (`_commit`): the writer waits for senders, and commits one batch for many of them, which share one sync of
    the disk. The transaction fails if the epoch has changed. It stores the outcomes of earlier requests, makes requests
    that were certainly not sent pending again, reads the next recipients, leaves out people who must not get the

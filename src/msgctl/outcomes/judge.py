@@ -66,7 +66,7 @@ MAX_READ = 20_000
 MAX_READ_EACH = 500
 """The size that each recipient adds to `MAX_READ`: more than an entry with ten fields and two ids."""
 VALUE, NEW_TEXT = 10, 50
-"""The size of a value, and of a name or text that is new in the response, in addition to its characters."""
+"""The size that each value, and each new name or text, has in addition to its characters."""
 UNREAD = 12
 """At the end of a long text, this many characters count as one, because they are not read."""
 

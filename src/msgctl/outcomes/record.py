@@ -24,7 +24,7 @@ MAX_MESSAGES = 1_000
 MAX_LISTED = 20_000
 """Maximum entries of a list, and metrics of click statistics; it would take seconds to print more."""
 MAX_NESTED = 50_000
-"""Maximum values, and characters of texts, in arrays and objects kept as fields of a record."""
+"""Maximum values, and maximum characters of texts, in the arrays and objects of a record's fields."""
 MAX_STORED = 4096
 """Maximum characters of an id, a status or a state, which may be stored with each recipient."""
 MAX_LEVELS = 3

@@ -69,7 +69,7 @@ class Node(NamedTuple):
         return not self.is_group or bool(self.facts.examples)
 
     def is_in(self, name: str) -> bool:
-        """Return whether this is a group or command of the root, or a command of that group."""
+        """Return whether this is the group or command with a name, or a command in that group."""
         return self.path == name or self.path.startswith(f"{name} ")
 
 

@@ -21,11 +21,11 @@ Details that the API does not specify are invented:
 - ``status`` of an SMS dispatch: 1 if any message was accepted, 0 if every number is blocked. ``status`` of calls,
   verification codes and chat-app records: ``accepted`` or ``blocked``.
 - A number repeated in one dispatch gets one message. Blocking a number again changes only its name.
-- Delivery states: SMS and chat-app messages are ``queued``, after one second ``sent``, after two ``delivered``; calls
-  ``queued``, ``ringing``, ``answered``. Numbers that end in 0001 are never reached (``undelivered``; ``not-answered``,
-  or ``voicemail`` with ``leave-voicemail``), numbers that end in 0002 refuse (``rejected``; ``busy``),
-  and numbers that end in 0003 stay ``queued`` or ``ringing``. A message to a blocked number is ``blocked``. ``retries``
-  is checked and has no effect.
+- Delivery states: SMS and chat-app messages are ``queued``, after one second ``sent``, after two ``delivered``. Calls
+  are ``queued``, ``ringing``, ``answered``. Numbers that end in 0001 are never reached (``undelivered``;
+  ``not-answered``, or ``voicemail`` with ``leave-voicemail``), numbers that end in 0002 refuse (``rejected``;
+  ``busy``), and numbers that end in 0003 stay ``queued`` or ``ringing``. A message to a blocked number is ``blocked``.
+  ``retries`` is checked and has no effect.
 - Codes: six digits, valid for 10 minutes, masked in every response. A new code replaces the previous one. Five wrong
   guesses make a code void. The response to a correct code contains ``verified``.
 - Only the responses named ``documented`` follow the API. The others (see `responses`) imitate services in use. Their

@@ -19,7 +19,7 @@ from msgctl.store.store import Store, boot_time
 from msgctl.text import clean
 
 OLD = 0.2
-"""If a commit takes longer than these seconds, the opt-outs are read again."""
+"""If a commit takes longer than this many seconds, the opt-outs are read again."""
 
 
 class LostJobError(ConditionError):

@@ -277,7 +277,7 @@ class Charges(NamedTuple):
 
 
 def charges(store: Store, job: int) -> Charges:
-    """Return the charges that the limit of credits adds to the credits of a job, in all attempts."""
+    """Return the charges of all attempts, which the limit of credits adds to the credits of a job."""
     (row,) = store.db.rows(
         """SELECT sum(CASE WHEN outcome = 'accepted' THEN 1 ELSE 0 END),
         sum(CASE WHEN outcome = 'accepted' AND coalesce(credits, 0) = 0 THEN cost ELSE 0 END),

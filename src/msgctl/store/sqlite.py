@@ -345,7 +345,7 @@ class _LockFile:
 def _first_version(log: Path) -> tuple[int | None, int]:
     """Return the user version of the first page 1 in a log, and the maximum number of transactions in the log.
 
-    It is None if SQLite ignores the log, or if it has no page 1. (https://www.sqlite.org/fileformat2.html#walformat)
+    The version is None if SQLite ignores the log, or if the log has no page 1. (https://www.sqlite.org/fileformat2.html#walformat)
     """
     with suppress(FileNotFoundError, struct.error), log.open("rb") as file:  # no log, or a short one
         header = file.read(32)

@@ -260,7 +260,7 @@ def _single(context: Context, request: Request, channel: str | None, *, may_repe
 
 
 def _digest(request: Request) -> bytes:
-    """Return the digest of a message; it is the same in a job."""
+    """Return the digest of a message, which is the same in single sends and jobs."""
     if request.is_own_body:
         content = {name: value for name, value in json.loads(request.json or b"{}").items() if name != "phone"}
     else:

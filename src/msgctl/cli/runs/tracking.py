@@ -162,8 +162,8 @@ class _Recipient(NamedTuple):
 def track_sent(context: Context, result: ServiceResult, max_wait: float, until: str | None) -> ServiceResult:
     """Track the accepted messages of a send until every state is final or wanted, and print its result.
 
-    The result is printed first; only csv, tsv and jsonl are printed at the end, with the last states. Return the latest
-    responses (for --json), with an error if a message was not delivered or did not reach ``until``.
+    The result is printed first, except as csv, tsv or jsonl, which is printed at the end with the last states. Return
+    the latest responses (for --json), with an error if a message was not delivered or did not reach ``until``.
     """
     accepted = [outcome for outcome in result.outcomes if outcome.outcome == ACCEPTED]
     tracker = Tracker(context, messages_of((outcome.id, outcome.phone) for outcome in accepted), max_wait, until)
