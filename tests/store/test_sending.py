@@ -419,6 +419,21 @@ def test_a_resend_whose_process_died_after_its_last_outcome_allows_another(store
     assert owners.resend(store, job.number, ["refused"]) == 1  # although Luis is still pending
 
 
+def test_a_resend_that_another_process_has_completed_does_not_send_to_the_pending_people(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    job = published(store, [ANA, LUIS])
+    sending = owners.take(store, job.number)
+    record(sending, intend(sending, size=1), {ANA: "refused"})
+    sending.finish("paused")
+    assert owners.resend(store, job.number, ["refused"]) == 1
+    resumed = owners.take(opened(), job.number, "resume")
+    record(resumed, intend(resumed, size=1))
+    resumed.finish("paused")
+    with pytest.raises(ConditionError, match="its resend has ended; nothing was sent"):
+        owners.take(store, job.number, "resend")
+
+
 def test_a_resend_is_another_attempt_with_fixed_recipients(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
     sent(store, job.number, {ANA: "refused", LUIS: "unknown"})

@@ -85,12 +85,21 @@ def check_allowed(job: Job, command: Command, only: str = "pending") -> None:
                 f"job report {job.typed} --only {only} --save rest.csv",
             ),
         )
-    what = f'Another process has changed the job "{name}": it is {state} now'
-    hint = Hint("Check it: ", f"job show {job.typed}")
-    if state == "running":
-        what = f'The job "{name}" is running on {clean(job.machine)} in another process'
-        hint = Hint("Wait for it. To end it permanently: ", f"job cancel {job.typed}")
+    if state != "running":
+        raise changed_elsewhere(job, f"it is {state} now")
+    what = f'The job "{name}" is running on {clean(job.machine)} in another process'
+    hint = Hint("Wait for it. To end it permanently: ", f"job cancel {job.typed}")
     raise ConditionError(what, hint, consequence="nothing was sent", reason="running_elsewhere")
+
+
+def changed_elsewhere(job: Job, how: str) -> ConditionError:
+    """Return the error for a job that another process has changed since this one read it."""
+    return ConditionError(
+        f'Another process has changed the job "{job.reference}": {how}',
+        Hint("Check it: ", f"job show {job.typed}"),
+        consequence="nothing was sent",
+        reason="running_elsewhere",
+    )
 
 
 # --- runs

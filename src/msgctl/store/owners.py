@@ -16,7 +16,7 @@ from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
 from msgctl.store.jobs import ONLY_RESEND, Job
-from msgctl.store.lifecycle import Command, check_allowed
+from msgctl.store.lifecycle import Command, changed_elsewhere, check_allowed
 from msgctl.store.results import NEWEST, HasState
 from msgctl.store.schema import ENDED
 from msgctl.store.store import Store, pages
@@ -43,6 +43,8 @@ def take(store: Store, number: int, command: Command = "resume", settings: str |
     db.limit_idle(True)
     with _changing(store, number) as job:
         check_allowed(job, command)
+        if command == "resend" and not job.is_resending:  # nobody has asked to send to the other recipients
+            raise changed_elsewhere(job, "its resend has ended")
         state = "scheduled" if job.state == "scheduled" else "active"
         is_resending, now = job.is_resending, store.now()
         if command in ("bulk", "resume"):
