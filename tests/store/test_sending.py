@@ -67,10 +67,10 @@ def test_recipients_of_one_message_share_requests(store: Store) -> None:
 def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
     job = published(store, [phone(each) for each in range(8)])
     people.add_optouts(store, [(phone(1), "sms"), (phone(2), people.ALL), (phone(3), "call")])
-    assert people.pending_optouts(store, job.number, "sms") == 2
+    assert recipients.pending_messages(store, job.number, "sms") == (2, 6, 6, 1)
     sending = owners.take(store, job.number)
     assert [len(each.phones) for each in intend(sending, size=5, wanted=5)] == [5, 1]
-    assert (sending.job.excluded, people.pending_optouts(store, job.number, "sms")) == (2, 0)
+    assert (sending.job.excluded, recipients.pending_messages(store, job.number, "sms").opted_out) == (2, 0)
     reasons = {each.phone: each.error for each in recipients.report(store, job.number) if each.outcome == "excluded"}
     assert reasons == {phone(1): OPTED_OUT, phone(2): OPTED_OUT}
 
@@ -398,13 +398,13 @@ def test_a_late_outcome_does_not_overwrite_a_resend(store: Store, opened: Callab
 
 def test_the_cost_of_pending_messages_includes_a_resend(store: Store) -> None:
     job = published(store, [ANA, LUIS, EVA])
-    assert recipients.pending_cost(store, job.number) == (3, 1)
+    assert recipients.pending_messages(store, job.number, "sms") == (0, 3, 3, 1)
     sending = owners.take(store, job.number)
     record(sending, intend(sending, size=1), {ANA: "refused"})
     sending.finish("paused")
-    assert recipients.pending_cost(store, job.number) == (2, 1)
+    assert recipients.pending_messages(store, job.number, "sms") == (0, 2, 2, 1)
     owners.resend(store, job.number, ["refused"])
-    assert recipients.pending_cost(store, job.number) == (3, 1)
+    assert recipients.pending_messages(store, job.number, "sms") == (0, 3, 3, 1)
 
 
 def test_a_resend_whose_process_died_after_its_last_outcome_allows_another(store: Store) -> None:

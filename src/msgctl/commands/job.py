@@ -44,7 +44,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
-from msgctl.store import jobs, owners, people, recipients
+from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import check_allowed
 from msgctl.store.owners import Resendable
@@ -157,15 +157,16 @@ class _Pending(NamedTuple):
 
 def _pending(context: Context, job: Job, settings: Settings) -> _Pending:
     budget, limit, remarks = budget_of(context.store, settings, job), "", ""
-    cost = recipients.pending_cost(context.store, job.number)
-    if budget is not None and job.pending and budget.allows(1, cost.least) == 0:
+    pending = recipients.pending_messages(context.store, job.number, settings.performs.channel)
+    if budget is not None and pending.messages and budget.allows(1, pending.least) == 0:
         limit = budget.reached().what
-    if opted_out := people.pending_optouts(context.store, job.number, settings.performs.channel):
-        remarks = f" {plural(opted_out, 'recipient')} opted out and will get nothing."
+    if pending.opted_out:
+        remarks = f" {plural(pending.opted_out, 'recipient')} opted out and will get nothing."
     canary = canary_left(context.store, settings, job)
-    if canary and canary < job.pending:
+    if canary and canary < pending.messages:
         remarks += f" The job pauses after {plural(canary, 'recipient')}."
-    return _Pending(f"{plural(job.pending, 'pending message')}{_cost(cost.segments, settings, budget)}", limit, remarks)
+    cost = _cost(pending.segments, settings, budget)
+    return _Pending(f"{plural(pending.messages, 'pending message')}{cost}", limit, remarks)
 
 
 def _cost(segments: int, settings: Settings, budget: Budget | None) -> str:
@@ -368,6 +369,9 @@ def cancel(context: Context, job: JobName) -> OwnResult:
     check_allowed(named, "cancel")
     if named.state != "cancelled" or named.stopping:
         pending = plural(named.pending, "pending message")
+        channel = Settings.shown(named.settings).performs.channel
+        if opted_out := recipients.pending_messages(context.store, named.number, channel).opted_out:
+            pending += f" ({opted_out:,} of them opted out)"
         prompts.confirm(context, f'Cancel job "{named.reference}" and never send its {pending}?')
         named = owners.ask_to_stop(context.store, named.number, "cancelled")
         if named.is_running:

@@ -20,7 +20,7 @@ from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.queue import OPTED_OUT, REPEATED
-from msgctl.store.recipients import Reported
+from msgctl.store.recipients import PendingMessages, Reported
 from msgctl.store.results import HasState
 from msgctl.store.store import Store
 from msgctl.text import timestamp
@@ -57,6 +57,7 @@ class Summary:
 
     ``states`` counts the delivery states. ``exclusions`` counts the people left out while the job was sending, by the
     names in `EXCLUSIONS`. In a list, neither is read, and ``states`` is None. ``words`` are the words of its profile.
+    ``pending`` is only read for people.
     """
 
     job: Job
@@ -65,6 +66,7 @@ class Summary:
     exclusions: Counter[str] = field(default_factory=Counter)
     words: AddedWords = NO_WORDS
     is_replayed: bool = False
+    pending: PendingMessages | None = None
 
     @property
     def outcomes(self) -> dict[str, int]:

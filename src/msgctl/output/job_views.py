@@ -98,6 +98,8 @@ def parts(summary: Summary, viewer: Viewer, *, is_explained: bool = False) -> It
         states = [delivery(word, summary.words, number) for word, number in counts.items() if number > 0]
         pairs.append(("Delivery", Text("   ").join(states)))
     requests = f"  in {plural(job.requests, 'request')}"
+    if summary.pending and summary.due is not None:
+        requests += f", about {summary.pending.segments:,} for the pending messages"
     pairs.append(("Credits", Text.assemble(f"{summary.credits:,}", (requests, "dim"))))
     yield FieldList(pairs)
 
@@ -111,6 +113,8 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
             share = f" {percentage(number, summary.job.sendable)}"
             if name == "pending" and summary.job.state == "cancelled":
                 share += ", never sent"
+            if name == "pending" and summary.pending and summary.pending.opted_out:
+                share += f" ({summary.pending.opted_out:,} of them opted out)"
             shares.append(Text.assemble(state_text(name, number), (share, "dim")))
     if len(shares) >= least:
         yield Flow(shares, "   ")

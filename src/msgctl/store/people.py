@@ -85,16 +85,6 @@ def opted_out(store: Store, phones: Collection[str], channel: str) -> set[str]:
     return refused
 
 
-def pending_optouts(store: Store, job: int, channel: str) -> int:
-    """Count the pending recipients of a job who have opted out of a channel, or of all."""
-    query = f"""SELECT count(DISTINCT phone) FROM (
-            SELECT phone FROM recipient WHERE job = ? AND content IS NOT NULL AND (SELECT 1 FROM result
-                WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = 1) IS NULL
-            UNION ALL SELECT phone FROM result WHERE job = ? AND outcome = 'pending'
-        ) AS pending WHERE phone IN (SELECT phone FROM optout WHERE channel {any_of((ALL, channel))})"""
-    return int(store.db.rows(query, (job, job, ALL, channel))[0][0])
-
-
 def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -> list[str]:
     query = f"SELECT DISTINCT phone FROM optout WHERE phone {any_of(phones)} AND channel {any_of(channels)}"
     return [phone for (phone,) in store.db.rows(query, (*phones, *channels))]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgctl.store.database import any_of, chunks, plain
 from msgctl.store.jobs import import_lost
+from msgctl.store.people import ALL
 from msgctl.store.results import HasState
 from msgctl.store.store import PAUSE, Store, pages
 
@@ -40,22 +41,32 @@ class NewRecipient(NamedTuple):
     reason: str | None = None
 
 
-class PendingCost(NamedTuple):
-    """The segments of a job's pending messages, and of the shortest of them."""
+class PendingMessages(NamedTuple):
+    """A job's pending recipients who have opted out, and the messages of the others.
 
+    ``segments`` are those of all messages, and ``least`` those of the shortest one.
+    """
+
+    opted_out: int
+    messages: int
     segments: int
     least: int
 
 
-def pending_cost(store: Store, job: int) -> PendingCost:
-    """Count the segments of a job's pending messages."""
-    query = """SELECT coalesce(sum(cost), 0), coalesce(min(cost), 0) FROM content JOIN (
-            SELECT content AS number FROM recipient WHERE job = ? AND content IS NOT NULL AND (SELECT 1 FROM result
-                WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = 1) IS NULL
-            UNION ALL SELECT content FROM result WHERE job = ? AND outcome = 'pending'
-        ) AS pending ON pending.number = content.number WHERE content.job = ?"""
-    segments, least = store.db.rows(query, (job, job, job))[0]
-    return PendingCost(int(segments), int(least))
+def pending_messages(store: Store, job: int, channel: str) -> PendingMessages:
+    """Count a job's pending messages, without people who have opted out of a channel, or of all."""
+    query = f"""SELECT count(refused), count(*) - count(refused),
+            coalesce(sum(CASE WHEN refused IS NULL THEN cost END), 0),
+            coalesce(min(CASE WHEN refused IS NULL THEN cost END), 0)
+        FROM content JOIN (
+            SELECT number, (SELECT 1 FROM optout WHERE optout.phone = pending.phone AND channel {any_of((ALL, channel))}
+                LIMIT 1) AS refused
+            FROM (SELECT content AS number, phone FROM recipient
+                WHERE job = ? AND content IS NOT NULL AND (SELECT 1 FROM result
+                    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = 1) IS NULL
+                UNION ALL SELECT content, phone FROM result WHERE job = ? AND outcome = 'pending') AS pending
+        ) AS checked ON checked.number = content.number WHERE content.job = ?"""
+    return PendingMessages(*map(int, store.db.rows(query, (ALL, channel, job, job, job))[0]))
 
 
 @dataclass(slots=True)

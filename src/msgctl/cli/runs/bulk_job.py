@@ -150,7 +150,8 @@ def continue_earlier(context: Context, job: Job, wanted: Settings) -> OwnResult:
     limit = ""
     if settings.max_credits is not None:
         limit = f", up to the limit of {plural(settings.max_credits, 'credit')} for the whole job"
-    question = f'Continue job "{job.reference}" and send {plural(job.pending, "message")}{limit}?'
+    pending = recipients.pending_messages(context.store, job.number, settings.performs.channel)
+    question = f'Continue job "{job.reference}" and send {plural(pending.messages, "message")}{limit}?'
     prompts.confirm(context, question, "nothing was sent")
     return running.send_pending(context, job, "bulk")
 

@@ -27,11 +27,12 @@ from msgctl.jobs import ending, report
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import Sender
 from msgctl.jobs.settings import Settings
-from msgctl.output.result import Layout, OwnResult
-from msgctl.store import owners, results
+from msgctl.output.result import Format, Layout, OwnResult
+from msgctl.store import owners, recipients, results
 from msgctl.store.batches import LostJobError
 from msgctl.store.jobs import ONLY_RESEND, Job
 from msgctl.store.lifecycle import Command, Ending, Why, state_after
+from msgctl.store.schema import ENDED
 from msgctl.store.store import open_store
 from msgctl.text import clean, plural
 
@@ -141,6 +142,9 @@ def result(
     context.run.job = job.id
     summary = report.details(context.store, job, context.words_of(job.profile)) if is_stored else report.summary(job)
     steps = report.next_steps(summary, context.store.now(), is_polled=layout is Layout.JOB_POLLED)
+    if is_stored and job.pending and job.state not in ENDED and context.format is Format.TABLE:
+        channel = summary.settings.performs.channel
+        summary = replace(summary, pending=recipients.pending_messages(context.store, job.number, channel))
     failures = [failure] if failure else []
     return OwnResult(replace(summary, is_replayed=is_replayed), JOB_FIELDS, layout, failures=failures, hints=steps)
 
