@@ -128,7 +128,10 @@ def _invalid(
     if home:
         if national and number and number.country_code == national.country_code:
             national = number  # the national number after the country code, which has no +
-        return InvalidPhoneError(text, _fault(national, home), hint, not_in_country=is_national_form)
+        fault = _fault(national, home)
+        if fault.startswith("too short"):
+            hint = f"Check its digits: some are missing. {unchecked}".rstrip()
+        return InvalidPhoneError(text, fault, hint, not_in_country=is_national_form)
     as_read = f"it is read as +{number.country_code}, " if number and number.country_code and not international else ""
     problem = as_read + _fault(number, None)
     return InvalidPhoneError(text, problem, hint, needs_country=needs_country)

@@ -126,7 +126,10 @@ def _listed(context: Context, listing: Listing) -> OwnResult:
     if filters["phone"] is not None:
         optouts = _optouts(context, filters["phone"])
         zone = str(context.zone or context.now().astimezone().tzname())
-        about = [("Phone", _named(filters["phone"])), ("Opted out", optouts or "no"), ("Time zone", zone)]
+        named = _named(filters["phone"])
+        if named == filters["phone"]:
+            empty += f" {named} is not a full phone number."
+        about = [("Phone", named), ("Opted out", optouts or "no"), ("Time zone", zone)]
         if optouts and not is_table:
             context.note(f"{filters['phone']} has opted out: {optouts}.")
     return OwnResult(documents, HISTORY_FIELDS, Layout.HISTORY, empty=empty, about=about, save=listing.save)

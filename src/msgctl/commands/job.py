@@ -28,6 +28,7 @@ from msgctl.cli.shell.options import (
 )
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
+from msgctl.credits import as_credits
 from msgctl.errors import Hint, UsageError
 from msgctl.jobs.limits import Budget, budget_of, canary_left
 from msgctl.jobs.report import (
@@ -43,6 +44,8 @@ from msgctl.jobs.report import (
     with_columns_of_file,
 )
 from msgctl.jobs.settings import OPTIONS, Settings
+from msgctl.outcomes.delivery import Delivery, classify
+from msgctl.outcomes.words import NO_WORDS
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
 from msgctl.store import jobs, owners, recipients
 from msgctl.store.jobs import Job
@@ -50,6 +53,7 @@ from msgctl.store.lifecycle import check_allowed
 from msgctl.store.owners import Resendable
 from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
+from msgctl.values import quote
 
 app = group("Check, resume and report on bulk sends.")
 
@@ -209,6 +213,23 @@ def run_due(context: Context) -> RawResult | None:
     return due.send_due(context)
 
 
+class _Outcome(Choice):
+    """The parser of an outcome. Its error for a delivery state, such as "rejected", shows the outcome to use."""
+
+    def __call__(self, text: str) -> str:
+        try:
+            return super().__call__(text)
+        except UsageError as error:
+            is_undelivered = classify(text, NO_WORDS) in (Delivery.FAILED, Delivery.NOT_ANSWERED)
+            if text.lower() in OUTCOMES or not is_undelivered:
+                raise
+            raise error.replaced(hint=f"{quote(text)} is a delivery state: use --only {UNDELIVERED}") from None
+
+
+class _Outcomes(Choices, _Outcome):
+    """The parser of several outcomes."""
+
+
 @command(
     app,
     "report",
@@ -229,7 +250,7 @@ def report(
             metavar="OUTCOME",
             help=f"Only recipients with these outcomes ({', '.join(OUTCOMES)}), or accepted ones with these "
             f"delivery states ({', '.join(DELIVERIES)}). Repeatable, or separated by commas.",
-            parser=Choices((*OUTCOMES, *DELIVERIES), "outcome"),
+            parser=_Outcomes((*OUTCOMES, *DELIVERIES), "outcome"),
         ),
     ] = None,
     save: Annotated[Path | None, save_option()] = None,
@@ -243,6 +264,9 @@ def report(
     words = context.words_of(job.profile)
     columns = with_columns_of_file(COLUMNS, Settings.shown(job.settings).columns)
     context.check_fields(columns)
+    if job.attempt > 1:
+        cost = plural(as_credits(job.credits) or 0, "credit")
+        context.note(f"The credits are those of each recipient's last attempt. All attempts cost {cost}.")
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f'Job "{job.reference}" has no {kind}recipients'
     listing = StoredRows(lambda: report_rows(context.store, job, words, wanted))
@@ -303,7 +327,7 @@ def resend(
             "--only",
             "OUTCOME",
             "Recipients to resend to: refused, undelivered or unknown.",
-            Choice(("refused", UNDELIVERED, "unknown"), "outcome"),
+            _Outcome(("refused", UNDELIVERED, "unknown"), "outcome"),
         ),
     ],
 ) -> OwnResult:

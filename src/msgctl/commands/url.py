@@ -266,6 +266,7 @@ def _filled(
 
     After five consecutive refusals that are not about a row, but about the key, for example, no further request begins.
     """
+    from msgctl.cli.runs.links import NOT_FOUND
     from msgctl.cli.runs.pool import Pool
     from msgctl.http.response import NOT_FOR_RECIPIENTS
     from msgctl.jobs.limits import FailureCounter
@@ -289,3 +290,6 @@ def _filled(
     if number_left:
         rows = f"{plural(number_left, 'row was', 'rows were')} not requested, because"
         failures.append(ConditionError(f"{rows} the service would refuse each of them", reason="rows_failed"))
+    statuses = {failure.details.http_status for failure in failures if failure.details}
+    if table.new_column == "clicks" and len(failures) == len(table.rows) and statuses and statuses.issubset(NOT_FOUND):
+        context.note("No row has a link. Check that --name is the same as in url bulk.")

@@ -42,7 +42,7 @@ def usage(
     times = period.times(context)
     names: dict[str | None, str | None] = {}
     if by == "job" and context.format is Format.TABLE:
-        names = {job.id: job.name for job in jobs.listed(context.store)}
+        names = {None: "(no job)", **{job.id: job.name for job in jobs.listed(context.store)}}
     rows = [
         {
             by: names.get(total.group) or total.group,

@@ -22,7 +22,8 @@ def stopped_by(ending: Ending) -> str:
     if why is Why.ASKED:
         return "Another process paused the job"
     if why in (Why.REFUSED, Why.UNKNOWN):
-        return f"Stopped after {FAILURES_IN_A_ROW} failed requests in a row. Last error: {what}"
+        kind = "refused" if why is Why.REFUSED else "unknown"
+        return f"Stopped after {FAILURES_IN_A_ROW} {kind} requests in a row. Last error: {what}"
     return what
 
 
@@ -72,11 +73,15 @@ def _hint(job: Job, ending: Ending) -> str:
     hints = [ending.hint, resume if job.pending else ""]
     if job.refused:
         hints.append(Hint("See why they were refused: ", f"job report {job.typed} --only refused"))
-        # The service may have refused a whole request for one of its numbers.
-        hints.append(Hint("Resend to refused recipients, one request each: ", f"job resend {job.typed} --only refused"))
+        hints.append(resend_hint(job))
     if job.unknown:
         hints.append(Hint("List recipients with unknown outcome: ", f"job report {job.typed} --only unknown"))
     return Hint.joined(*hints)
+
+
+def resend_hint(job: Job) -> str:
+    """Return the hint to resend to refused recipients: a whole request may have been refused for one number."""
+    return Hint("Resend to refused recipients, one request each: ", f"job resend {job.typed} --only refused")
 
 
 def resume_hint(job: Job) -> str:

@@ -35,8 +35,7 @@ _OPTIONAL = {
 class Plan:
     """A job before it is sent: its settings, its messages, and the rows of its file that are left out, by outcome.
 
-    ``due`` is in seconds since 1970. ``balance`` is None if it was not checked. ``gsm7_saves`` is whether some messages
-    would need fewer segments with --gsm7.
+    ``due`` is in seconds since 1970. ``balance`` is None if it was not checked.
     """
 
     settings: Settings
@@ -44,7 +43,6 @@ class Plan:
     tally: Tally
     due: float | None
     balance: int | float | None = None
-    gsm7_saves: bool = False
 
     @property
     def number(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgctl.config import profiles
 from msgctl.credits import as_credits
 from msgctl.errors import Hint
-from msgctl.jobs.ending import resume_hint, stopped_by
+from msgctl.jobs.ending import resend_hint, resume_hint, stopped_by
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
 from msgctl.outcomes.words import NO_WORDS, AddedWords
@@ -174,10 +174,13 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
         if deliveries.undelivered and job.state != "cancelled":
             steps.append(Hint("Resend to them: ", f"job resend {name} --only undelivered"))
     if job.shown_state == "paused":
-        if Ending.load(job.ending).why is Why.CANARY:  # first, see whether these people got it
+        how = Ending.load(job.ending)
+        if how.why is Why.CANARY:  # first, see whether these people got it
             steps.append(resume_hint(job))
         else:
-            steps.insert(0, resume_hint(job))
+            steps[:0] = filter(None, (how.hint, resume_hint(job)))
+    if job.refused and job.state != "cancelled":
+        steps.append(resend_hint(job))
     return steps or [Hint("List the recipients: ", f"job report {name}")]
 
 

@@ -143,10 +143,7 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
     recipients = _recipients(tally.messages, tally.numbers_left_out, tally.excluded, settings.blank)
     pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(plan))]
     if settings.performs.channel == "sms" and tally.credits:
-        advice = ""
-        if plan.gsm7_saves:
-            advice = "  fewer with --gsm7"
-        pairs.append(("Segments", Text.assemble(f"{tally.credits:,}", (advice, "dim"))))
+        pairs.append(("Segments", Text(f"{tally.credits:,}")))
     if tally.first:
         texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.message.values()]
         pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))

@@ -314,7 +314,7 @@ def _refuse_optouts(store: Store, single: Single) -> None:
         fix = f"optout remove {' '.join(refused)} --channel {single.channel} --no-number-check"
         raise UsageError(
             f"{who} opted out of {CHANNELS[single.channel]}",
-            Hint("To send anyway, add --ignore-optout, or run: ", fix),
+            Hint("If they want messages again: ", fix, "\nTo send only this one, add --ignore-optout."),
             reason="opted_out",
         )
 

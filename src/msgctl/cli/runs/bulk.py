@@ -22,6 +22,7 @@ from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Format, Result
 from msgctl.store import jobs, removal
+from msgctl.text import plural
 
 
 def send_bulk(
@@ -107,6 +108,9 @@ def _send_test(bulk_list: BulkList, settings: Settings, phone: str) -> Result:
     request = build(operation, {**settings.fixed, **message.parameters, "phone": phones})
     request = request._replace(contacts=[to])
     if context.options.dry_run:
+        if message.segments:
+            cost = plural(message.cost, "credit")
+            context.note(f"{plural(message.segments, 'segment')} to 1 number: about {cost}")
         return dry_run(context, request)
     try:
         return perform(context, request, channel=operation.channel, may_repeat=True)

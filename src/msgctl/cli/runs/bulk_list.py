@@ -48,8 +48,7 @@ class Content:
 class Imported:
     """The rows of a job that is not published yet, and its settings with the columns of the file.
 
-    ``left_out`` lists the symbols that --gsm7 left out. ``gsm7_saves`` is whether some messages would need fewer
-    segments with --gsm7. ``notes`` are about --exclude, and apply only to a new job.
+    ``left_out`` lists the symbols that --gsm7 left out. ``notes`` are about --exclude, and apply only to a new job.
     """
 
     job_number: int
@@ -57,7 +56,6 @@ class Imported:
     digest: bytes
     faults: Faults
     left_out: Sequence[str]
-    gsm7_saves: bool
     notes: Sequence[str]
 
 
@@ -122,7 +120,7 @@ class BulkList:
         )
         faults = replace(recipients.faults, file=self._file)
         left_out = [*importer.left_out]
-        return Imported(job_number, settings, importer.digest, faults, left_out, renderer.would_save, notes)
+        return Imported(job_number, settings, importer.digest, faults, left_out, notes)
 
     @property
     def _file(self) -> str:

@@ -37,11 +37,13 @@ class PlannedJob:
         store, settings = context.store, rows.settings
         self._exclusions = exclusion_rules(settings, start.due or store.clock())
         tally = Tally.of(store, rows.job_number, context.profile.account, self._exclusions)
-        plan = Plan(settings, rows.faults, tally, start.due, gsm7_saves=rows.gsm7_saves)
+        plan = Plan(settings, rows.faults, tally, start.due)
         repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
         self.fault = plan.fault(repeated, skip_invalid=skip_invalid, is_listed=lists_rows)
         if not self.fault:
             plan = replace(plan, balance=_balance(context))
+        elif context.options.dry_run:
+            context.note("Balance not checked: the job cannot be sent as it is")
         self.plan = plan
         self._note(skip_invalid=skip_invalid)
 
