@@ -419,6 +419,16 @@ def test_a_resend_whose_process_died_after_its_last_outcome_allows_another(store
     assert owners.resend(store, job.number, ["refused"]) == 1  # although Luis is still pending
 
 
+def test_a_resume_does_not_undo_the_settings_of_another_one_during_its_question(
+    store: Store, opened: Callable[[], Store]
+) -> None:
+    job = published(store, [ANA])
+    owners.take(opened(), job.number, "resume", '{"max_credits": 5}', expected=job.settings).finish("paused")
+    with pytest.raises(ConditionError, match="its settings are different now; nothing was sent"):
+        owners.take(store, job.number, "resume", '{"rate": "1/s"}', expected=job.settings)
+    assert jobs.get(store, job.number).settings == '{"max_credits": 5}'
+
+
 def test_a_resend_that_another_process_has_completed_does_not_send_to_the_pending_people(
     store: Store, opened: Callable[[], Store]
 ) -> None:

@@ -32,11 +32,14 @@ def _changing(store: Store, number: int) -> Iterator[Job]:
         yield jobs.get(store, number)
 
 
-def take(store: Store, number: int, command: Command = "resume", settings: str | None = None) -> OwnedJob:
+def take(
+    store: Store, number: int, command: Command = "resume", settings: str | None = None, *, expected: str | None = None
+) -> OwnedJob:
     """Become the owner of a job that no other process runs, perhaps with new settings (JSON), and return it.
 
-    A scheduled job stays scheduled while it runs, so that run-due continues it after a kill. Requests that an earlier
-    owner left in flight become unknown. Raises ConditionError, and UsageError if it was cancelled.
+    ``expected`` are the settings that the new ones change: another process may have changed them, too. A scheduled job
+    stays scheduled while it runs, so that run-due continues it after a kill. Requests that an earlier owner left in
+    flight become unknown. Raises ConditionError, and UsageError if it was cancelled.
     """
     db = store.db
     owner = store.owner  # its lock is held before other processes can see it
@@ -45,6 +48,8 @@ def take(store: Store, number: int, command: Command = "resume", settings: str |
         check_allowed(job, command)
         if command == "resend" and not job.is_resending:  # nobody has asked to send to the other recipients
             raise changed_elsewhere(job, "its resend has ended")
+        if settings is not None and expected not in (None, job.settings):  # such as a lower limit of credits
+            raise changed_elsewhere(job, "its settings are different now")
         state = "scheduled" if job.state == "scheduled" else "active"
         is_resending, now = job.is_resending, store.now()
         if command in ("bulk", "resume"):

@@ -55,7 +55,7 @@ def send_pending(context: Context, job: Job, command: Command, settings: str | N
     context.run.job, context.run.is_job_stored = job.id, False
     connect = context.client.sibling  # first, because it fails without a credential
     excluded_before = job.excluded if job.begun else 0
-    owned = owners.take(context.store, job.number, command, settings)
+    owned = owners.take(context.store, job.number, command, settings, expected=job.settings)
     only_resend = command == "resend" or owned.job.is_resending == ONLY_RESEND
     is_resend, earlier_requests = bool(owned.job.is_resending), owned.job.requests
     before: Counter[str] = Counter()
