@@ -125,15 +125,15 @@ def _invalid(
     needs_country = may_lack_country and len(digits) >= MIN_NATIONAL  # then the error itself names the option
     advice = NAME_COUNTRY if may_lack_country and not needs_country else WRITE_IN_FULL
     hint = f"{advice} {unchecked}".rstrip()
+    if home and national and number and number.country_code == national.country_code:
+        national = number  # the national number after the country code, which has no +
+    problem = _fault(national, home) if home else _fault(number, None)
+    if (home or international) and problem.startswith("too short"):
+        hint = f"Check its digits: some are missing. {unchecked}".rstrip()
     if home:
-        if national and number and number.country_code == national.country_code:
-            national = number  # the national number after the country code, which has no +
-        fault = _fault(national, home)
-        if fault.startswith("too short"):
-            hint = f"Check its digits: some are missing. {unchecked}".rstrip()
-        return InvalidPhoneError(text, fault, hint, not_in_country=is_national_form)
-    as_read = f"it is read as +{number.country_code}, " if number and number.country_code and not international else ""
-    problem = as_read + _fault(number, None)
+        return InvalidPhoneError(text, problem, hint, not_in_country=is_national_form)
+    if number and number.country_code and not international:
+        problem = f"it is read as +{number.country_code}, {problem}"
     return InvalidPhoneError(text, problem, hint, needs_country=needs_country)
 
 
