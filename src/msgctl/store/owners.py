@@ -46,7 +46,7 @@ def take(
     db.limit_idle(True)
     with _changing(store, number) as job:
         check_allowed(job, command)
-        if command == "resend" and not job.is_resending:  # nobody has asked to send to the other recipients
+        if command == "resend" and not job.is_resending:  # a person confirmed only its recipients
             raise changed_elsewhere(job, "its resend has ended")
         if settings is not None and expected not in (None, job.settings):  # such as a lower limit of credits
             raise changed_elsewhere(job, "its settings are different now")
