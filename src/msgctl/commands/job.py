@@ -266,7 +266,7 @@ def report(
     context.check_fields(columns)
     if job.attempt > 1:
         cost = plural(as_credits(job.credits) or 0, "credit")
-        context.note(f"The credits are those of each recipient's last attempt. All attempts cost {cost}.")
+        context.note(f"The report has the credits of each recipient's last attempt. All attempts cost {cost}.")
     kind = f"{' or '.join(wanted)} " if wanted else ""
     empty = f'Job "{job.reference}" has no {kind}recipients'
     listing = StoredRows(lambda: report_rows(context.store, job, words, wanted))

@@ -44,7 +44,7 @@ class NewRecipient(NamedTuple):
 class PendingMessages(NamedTuple):
     """A job's pending recipients who have opted out, and the messages of the others.
 
-    ``segments`` are those of all messages, and ``least`` those of the shortest one.
+    ``segments`` is the sum over all messages, and ``least`` the segments of the shortest message.
     """
 
     opted_out: int
