@@ -96,16 +96,11 @@ class PhoneCells:
 
     def __init__(self, country: str | None = None, *, sms: bool = False, check: bool = True) -> None:
         self.country = country
-        self._sms = sms
         self._reader = phones.Reader(country, sms=sms)
         self._any_kind = phones.Reader(country) if sms else self._reader
         self._check = check
         self.without_country = 0
         self.not_in_country = 0
-
-    def of_own_list(self) -> PhoneCells:
-        """Return a reader for a list that msgctl wrote: all its numbers are international."""
-        return PhoneCells(sms=self._sms, check=self._check)
 
     def read(self, text: str) -> str:
         """Return the international number in a cell. Raises UsageError."""
@@ -138,23 +133,31 @@ class PhoneCells:
             raise UsageError(f"valid only in {phone.abroad}; if that is right, write it with +")
         return phone.digits
 
-    def row(self, line: int, cells: list[str], phone: int) -> Recipient | InvalidRow:
-        """Return the recipient in a row's cells; ``phone`` is the index of its number."""
+    def row(self, line: int, cells: list[str], phone: int, own_phone: int | None) -> Recipient | InvalidRow:
+        """Return the recipient in a row's cells; ``phone`` is the index of its number.
+
+        ``own_phone`` is the index of a number that msgctl wrote: its digits are international.
+        """
+        text = cells[phone]
+        if phone == own_phone and text.isdigit():
+            text = f"+{text}"
         try:
-            return Recipient(line, self.read(cells[phone]), tuple(cells))
+            return Recipient(line, self.read(text), tuple(cells))
         except UsageError as error:
             reason = error.message
             if any(map(_TOTALS.match, cells)):
                 reason += "; it seems to be a row of totals"
             return InvalidRow(line, shorten(cells[phone], MAX_SHOWN), reason, tuple(cells))
 
-    def people(self, line: int, cells: list[str], columns: Sequence[int]) -> Iterator[Recipient | InvalidRow]:
+    def people(
+        self, line: int, cells: list[str], columns: Sequence[int], own_phone: int | None
+    ) -> Iterator[Recipient | InvalidRow]:
         """Yield each person in a row of people to leave out, or an invalid row if it has no number in any column."""
         numbers: dict[str, None] = {}
         fault: InvalidRow | None = None
         before, before_in_country = self.without_country, self.not_in_country
         for index in columns:
-            row = self.row(line, cells, index)
+            row = self.row(line, cells, index, own_phone)
             if isinstance(row, Recipient):
                 numbers[row.phone] = None
                 continue

@@ -49,8 +49,7 @@ class Recipients:
         self.damage = Damage(name)
         self._name = name
         self._phones = reading.phones
-        if reading.phones is not None and self.columns[:3] in OWN_COLUMNS:
-            self._phones = reading.phones.of_own_list()
+        self._own_phone = self.columns.index("phone") if self.columns[:3] in OWN_COLUMNS else None
         self._leaves_out = reading.leaves_out
         self.faults = Faults(name, header_row=header_row)
         if reading.leaves_out and reading.is_optional:  # a file of --exclude has no option for its header
@@ -137,9 +136,12 @@ class Recipients:
             return (InvalidRow(line, phone, reason),)
         if phones is None:
             return (Recipient(line, "", tuple(cells)),)
+        own_phone = self._own_phone
+        if own_phone is not None and cells[2] == "invalid":
+            own_phone = None  # a report has the phone as it was typed
         if self._leaves_out:
-            return phones.people(line, cells, columns)
-        return (phones.row(line, cells, columns[0]),)
+            return phones.people(line, cells, columns, own_phone)
+        return (phones.row(line, cells, columns[0], own_phone),)
 
     def check(self) -> None:
         """Raise UsageError if the phone column is not certain after all rows were read."""
