@@ -307,7 +307,7 @@ STORE_ERRORS = (ConfigurationError, StoreNotReachedError)
 
 
 class ServiceError(MsgctlError):
-    """A response arrived without the requested record."""
+    """The service responded without the requested record, or did not respond to a read."""
 
     kind = "service"
 

@@ -1,4 +1,4 @@
-"""Make untrusted text safe to print.
+"""Make untrusted text safe to print, and put numbers, times and lists into words.
 
 Text from the service, a file or the command line may contain escape sequences that move the cursor, retitle the window
 or write to the clipboard. It may contain characters that change the direction of the text around them.

@@ -118,7 +118,7 @@ class Request(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers that the API requires ("General rules"), and the User-Agent."""
+        """The headers that the API requires ("General rules"), and the User-Agent."""
         headers = {"Accept": JSON_TYPE, "User-Agent": USER_AGENT}
         if self.json is not None:
             headers["Content-Type"] = JSON_TYPE

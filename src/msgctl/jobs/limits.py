@@ -187,7 +187,7 @@ class FailureCounter:
 
 
 def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
-    """Return how many more recipients --canary allows; None if it is omitted, or if the job was resumed by a person."""
+    """Return how many more recipients --canary allows; None if it is omitted, or if a person has resumed the job."""
     if settings.canary is None or settings.is_past_canary:
         return None
     return max(0, settings.canary - results.sent_to(store, job.number))

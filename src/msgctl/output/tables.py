@@ -190,9 +190,9 @@ class Viewer(NamedTuple):
 class Column(NamedTuple):
     """A column: the ``name`` of the value, or the function that takes the ``value`` from a row, and its ``kind``.
 
-    Kinds are number, id, state, time, ago, text (which wraps), strong and plain. By default, the kind and the ``title``
-    (the heading) follow from the name. If a table is too wide, columns with a ``drop_order`` are left out, the lowest
-    first. A column with 0 is never left out.
+    Kinds are number, id, state, delivery, time, ago, text (which wraps), strong and plain. By default, the kind and the
+    ``title`` (the heading) follow from the name. If a table is too wide, columns with a ``drop_order`` are left out,
+    the lowest first. A column with 0 is never left out.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """An emulator of the whole service: the 13 operations, with its own credits, delivery states, codes and clicks.
 
-It follows the API, version 1.0.0. It shares `operations`, `segments` and `errors` with the rest of msgctl and
-imports nothing of `http`, so that client and emulator cannot share a mistake.
+It follows the API, version 1.0.0. It shares `operations`, `segments`, `errors`, `files` and `text` with the rest of
+msgctl, but imports nothing of `http`, so that client and emulator cannot share a mistake.
 
 `routing.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.parameters_of`
 checks the parameters, and `handlers` has one function for each record. Each operation is one transaction in an SQLite

@@ -207,7 +207,7 @@ class Emulator:
 
     def version(self) -> str:
         """Return a string that differs after each change by any process."""
-        with self._one_at_a_time:
+        with state.explained(self.path), self._one_at_a_time:
             return f"{self._changes}.{self._db.execute('PRAGMA data_version').fetchone()[0]}"
 
     def reset(self) -> None:

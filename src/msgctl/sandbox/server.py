@@ -71,7 +71,7 @@ class Server:
 
     @property
     def origin(self) -> str:
-        """Return the URL of the server, without a path."""
+        """The URL of the server, without a path."""
         host, port = self.socket.getsockname()[:2]
         # A server on all addresses is reached through loopback from here.
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not bound here

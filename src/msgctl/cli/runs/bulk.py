@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from msgctl.cli.options.bulk import JobOptions, JobRules, Source
@@ -20,6 +21,8 @@ from msgctl.http.request import build
 from msgctl.jobs.plan import PLAN_FIELDS
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.settings import Settings
+from msgctl.operations import Record
+from msgctl.output.fields import of_record
 from msgctl.output.result import Format, Result
 from msgctl.store import jobs, removal
 from msgctl.text import plural
@@ -34,7 +37,7 @@ def send_bulk(
     """
     settings = _settings(context, content, source, options)
     start = Start.from_settings(context, settings)
-    lists_rows = _check_output(context, source, rules)
+    lists_rows = _check_output(context, content.operation.record, source, rules)
     bulk_list = BulkList(context, content, source, numbers, rules.exclude or ())
     if rules.test_to is not None:
         start.check_not_past(context)
@@ -83,7 +86,7 @@ def _settings(context: Context, content: Content, source: Source, options: JobOp
     )
 
 
-def _check_output(context: Context, source: Source, rules: JobRules) -> bool:
+def _check_output(context: Context, record: Record, source: Source, rules: JobRules) -> bool:
     """Return whether a dry run lists every row instead of the summary. Raises UsageError for --save and --fields."""
     options = context.options
     if rules.save is not None and (rules.test_to is not None or not options.dry_run):
@@ -94,7 +97,9 @@ def _check_output(context: Context, source: Source, rules: JobRules) -> bool:
     source.check_save(rules.save)
     if options.dry_run and (rules.save is not None or options.format in (Format.CSV, Format.TSV, Format.JSONL)):
         return True
-    columns = PLAN_FIELDS if options.dry_run else JOB_FIELDS
+    columns: Sequence[str] = PLAN_FIELDS if options.dry_run else JOB_FIELDS
+    if rules.test_to is not None:
+        columns = of_record(record)  # its result is a single send
     context.check_fields(columns)
     return False
 

@@ -1,4 +1,4 @@
-"""Track messages until their delivery state is final, for `state watch` and --wait."""
+"""Track messages until their delivery state is final, for `state watch` and --wait, and store the states."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial

@@ -153,12 +153,14 @@ class Context:
 
     def use(self, profile: profiles.Profile) -> None:
         """Use the profile of a job, or one that is not saved yet, for the rest of the run. The store stays the same."""
+        for cached in ("credential", "client"):
+            vars(self).pop(cached, None)
         self.profile = profile
 
     def with_profile(self, name: str | None, store: "Store | None" = None) -> "Context":
         """Return a context of the same run with another profile and client, and its store or ``store``."""
         other = copy(self)
-        for cached in ("profile", "credential", "client", "store", "optional_store"):
+        for cached in ("profile", "credential", "client", "store", "optional_store", "printer"):
             vars(other).pop(cached, None)
         other.options, other.run, other.stack = copy(self.options), copy(self.run), ExitStack()
         other.options.profile = name
