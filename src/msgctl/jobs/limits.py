@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 from msgctl.credits import CREDIT
 from msgctl.errors import ConditionError
@@ -194,11 +195,11 @@ def canary_left(store: Store, settings: Settings, job: Job) -> int | None:
 
 
 def exclusion_rules(settings: Settings, seconds: float) -> ExclusionRules:
-    """Return the rules that leave out recipients: opt-outs, repeats, and --at-most. ``seconds`` is the current time."""
-    channel = settings.performs.channel
+    """Return the rules that leave out recipients: opt-outs, repeats, and --at-most. ``seconds`` is when it sends."""
+    rules = ExclusionRules(settings.performs.channel, settings.again, time=int(seconds * 1000))
     if settings.at_most is None:
-        return ExclusionRules(channel, settings.again)
+        return rules
     frequency = Frequency.parse(settings.at_most)
     since = int(frequency.since(seconds, settings.zone) * 1000)
     reason = f"reached the limit of {frequency}"
-    return ExclusionRules(channel, settings.again, at_most=frequency.most, since=since, over_limit=reason)
+    return replace(rules, at_most=frequency.most, since=since, over_limit=reason)

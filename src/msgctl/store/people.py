@@ -90,20 +90,24 @@ def _optouts(store: Store, phones: Collection[str], channels: Collection[str]) -
     return [phone for (phone,) in store.db.rows(query, (*phones, *channels))]
 
 
-def repeats(store: Store, account: str, phones: Collection[str], *, besides: int = 0) -> dict[tuple[str, bytes], int]:
-    """Find the messages that ``phones`` got, or may have got, from an account in the last 12 hours.
+def repeats(
+    store: Store, account: str, phones: Collection[str], *, besides: int = 0, time: int | None = None
+) -> dict[tuple[str, bytes], int]:
+    """Find the messages that ``phones`` got, or may have got, from an account in the 12 hours before a time (or now).
 
     Return the numbers of the jobs that sent them, by phone and digest of the message. Messages of the job ``besides``
     do not count.
     """
     repeats: dict[tuple[str, bytes], int] = {}
+    if time is None:
+        time = store.now()
     for some in chunks(phones):
         rows = store.db.rows(
             f"""SELECT result.phone, content.digest, result.job FROM result JOIN job ON job.number = result.job
             JOIN content ON content.job = result.job AND content.number = result.content
             WHERE result.phone {any_of(some)} AND result.time > ? AND result.outcome IN {COUNTED}
             AND account = ? AND content.digest IS NOT NULL AND result.job <> ?""",
-            (*some, store.now() - REPEAT, account, besides),
+            (*some, time - REPEAT, account, besides),
         )
         repeats |= {(phone, digest): job for phone, digest, job in rows}
     return repeats

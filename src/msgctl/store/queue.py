@@ -28,7 +28,7 @@ class ExclusionRules:
     """Rules for the next recipients: the channel of opt-outs, whether repeats are left out, and --at-most.
 
     No one gets more than ``at_most`` messages ``since`` a time (milliseconds since 1970); ``over_limit`` is the reason
-    that the report shows.
+    that the report shows. ``time`` is when the messages are sent, in milliseconds since 1970; None is now.
     """
 
     channel: str
@@ -36,6 +36,7 @@ class ExclusionRules:
     at_most: int | None = None
     since: int = 0
     over_limit: str = "reached the limit of --at-most"
+    time: int | None = None
 
 
 class PendingRecipient(NamedTuple):
@@ -76,7 +77,7 @@ def exclusions(
         for recipient in recipients:
             if numbers.get(recipient.phone or "", 0) >= rules.at_most:
                 reasons[recipient.line] = Exclusion(rules.over_limit)
-    if not rules.again and (repeats := people.repeats(store, account, phones, besides=job)):
+    if not rules.again and (repeats := people.repeats(store, account, phones, besides=job, time=rules.time)):
         for recipient in recipients:
             key = recipient.phone or "", digest_of(recipient) or b""
             if key in repeats:
