@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from msgctl.credits import CREDIT
 from msgctl.http.client import Client
 from msgctl.http.request import Request
-from msgctl.jobs.sending import Sender
+from msgctl.jobs.sending import JobRunner
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.outcome import ACCEPTED, Outcome
 from msgctl.store import jobs, owners, recipients, results
@@ -79,10 +79,10 @@ def send(
 ) -> Job:
     """Send a job to its end. Raises the errors of the store and of the owner."""
     sending = owners.take(store, job)
-    sender = Sender(store, sending, settings, connect or FakeClient(arrivals).sibling)
-    sender.start()
-    assert sender.wait(PATIENCE)
-    return sender.finish()[0]
+    runner = JobRunner(store, sending, settings, connect or FakeClient(arrivals).sibling)
+    runner.start()
+    assert runner.wait(PATIENCE)
+    return runner.finish()[0]
 
 
 def check(store: Store, job: Job, phones: Iterable[str], times: Counter[str]) -> None:

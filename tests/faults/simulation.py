@@ -46,7 +46,7 @@ from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import Window
-from msgctl.jobs.sending import Sender
+from msgctl.jobs.sending import JobRunner
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.outcome import ACCEPTED, REFUSED, Outcome
 from msgctl.store import history as entries
@@ -255,13 +255,13 @@ class History:
         if command != "run-due":
             self._happened("resumed", number)
         client = JobClient(self.service, sending.job)
-        sender = Sender(store, sending, settings, client.sibling, lambda: self.world.now)
-        sender.start()
+        runner = JobRunner(store, sending, settings, client.sibling, lambda: self.world.now)
+        runner.start()
         signal_at = self.world.now + self.dice.choice((0.1, 1.0, 20.0, 1e9, 1e9, 1e9))
-        while not sender.wait(1.0):
+        while not runner.wait(1.0):
             if self.world.now > signal_at and self.service.fails:
-                sender.stop(self.dice.choice((Why.INTERRUPTED, Why.TERMINATED)))
-        job, ending = sender.finish()
+                runner.stop(self.dice.choice((Why.INTERRUPTED, Why.TERMINATED)))
+        job, ending = runner.finish()
         self.world.note(f"job {number} is {job.state}: {ending.why}")
         if job.state == "done":  # before its owner could be asked again: a later resend may take it
             self.cancelled.pop(number, None)
@@ -343,20 +343,20 @@ class History:
 
     def _send_once(self, store: Store) -> None:
         single = sends.Single(ACCOUNT, "main", "sms send", "{}", [PHONES[0]], is_contact=True, digest=b"short")
-        send = sends.Send(store, single, KEY)
-        if send.begin():
+        record = sends.SendRecord(store, single, KEY)
+        if record.begin():
             return
         try:
-            send.may_send()
+            record.may_send()
             outcome = self.service.send(0, 1, [PHONES[0]], "short")[0]
         except OutcomeUnknownError as error:
-            send.end([Outcome(None, "unknown", error=error.message)], sends.StoredResult(5))
+            record.end([Outcome(None, "unknown", error=error.message)], sends.StoredResult(5))
         except RefusedError:
-            send.end([Outcome(None, "refused")])
+            record.end([Outcome(None, "refused")])
         except MsgctlError:
-            send.end([])
+            record.end([])
         else:
-            send.end([outcome], sends.StoredResult(0))
+            record.end([outcome], sends.StoredResult(0))
 
     def _finish(self, store: Store) -> None:
         """Send all jobs to the end: first within their credits, then without a limit."""

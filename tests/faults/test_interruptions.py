@@ -107,7 +107,7 @@ def test_ctrl_c_while_an_earlier_result_is_printed_never_reports_that_nothing_wa
     service.always(respond({"id": "d1", "status": 1}))
     assert tool(*SEND, "key").code == 0
     if is_running:  # as if the first run ends while the second one waits for it
-        monkeypatch.setattr("msgctl.store.sends.Send.earlier", lambda _: None)
+        monkeypatch.setattr("msgctl.store.sends.SendRecord.earlier", lambda _: None)
     for line in count(1):
         place, _, error = interrupted(tool, line, "_replayed", *SEND, "key")
         if not place:

@@ -21,7 +21,7 @@ from msgctl.store import jobs, move, people, upgrades
 from msgctl.store.move import TABLES
 from msgctl.store.owners import take
 from msgctl.store.removal import discard
-from msgctl.store.sends import Key, Send, Single, StoredResult
+from msgctl.store.sends import Key, SendRecord, Single, StoredResult
 from msgctl.store.store import open_store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, imported, intend, published, sent
 from store.processes import KILLED, die_after, status_of
@@ -55,9 +55,9 @@ def full(location: str) -> str:
         sending = take(store, paused.number)
         intend(sending, size=1)
         people.add_optouts(store, [(EVA, "sms"), (LUIS, "all")])
-        send = Send(store, GREETING, KEY_OF_GREETING)
-        assert send.begin() is None
-        send.end([Outcome(ANA, "accepted", "id-1")], StoredResult(0, 200, b"\0{}"))
+        record = SendRecord(store, GREETING, KEY_OF_GREETING)
+        assert record.begin() is None
+        record.end([Outcome(ANA, "accepted", "id-1")], StoredResult(0, 200, b"\0{}"))
         # The end of this process leaves a request in flight.
     return location
 
@@ -131,7 +131,7 @@ def test_a_move_killed_at_any_change_is_finished_by_the_same_command_and_nothing
     with closing(open_store(elsewhere)) as store:
         assert jobs.find(store, "paused").shown_state == "paused"
         assert sent(store, jobs.find(store, "paused").number, {}) == []
-        assert Send(store, GREETING, KEY_OF_GREETING).begin() == StoredResult(0, 200, b"\0{}", "", "")
+        assert SendRecord(store, GREETING, KEY_OF_GREETING).begin() == StoredResult(0, 200, b"\0{}", "", "")
         new = published(store, [ANA], message="Otro")
         assert new.number > max(int(str(row[0])) for row in before["job"] if isinstance(row, tuple))
 
@@ -162,11 +162,11 @@ def test_a_store_in_use_or_one_that_is_not_empty_is_not_moved(full: str, elsewhe
 def test_a_store_is_not_moved_while_a_message_is_sent_under_a_key(full: str, elsewhere: str) -> None:
     before = rows_of(full)
     with closing(open_store(full)) as store:
-        send = Send(store, GREETING, Key("other", b"digest", 1))
-        assert send.begin() is None
+        record = SendRecord(store, GREETING, Key("other", b"digest", 1))
+        assert record.begin() is None
         with pytest.raises(UsageError, match="A message is being sent on"):
             moved(full, elsewhere)
-        send.end([Outcome(ANA, "accepted", "id-2")], StoredResult(0, 200, b"{}"))
+        record.end([Outcome(ANA, "accepted", "id-2")], StoredResult(0, 200, b"{}"))
     assert is_usable(full)
     assert len(rows_of(full)["once"]) == len(before["once"]) + 1
     moved(full, elsewhere)
@@ -215,7 +215,7 @@ def test_a_process_that_opened_the_store_before_the_move_writes_nothing_more(ful
         paused = jobs.find(store, "paused").number
         moved(full, elsewhere)
         actions: list[Callable[[], object]] = [
-            Send(store, GREETING).begin,
+            SendRecord(store, GREETING).begin,
             lambda: take(store, paused),
             lambda: people.add_optouts(store, [(ANA, "all")]),
         ]

@@ -24,7 +24,7 @@ from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.report import report_rows, selected
-from msgctl.jobs.sending import Sender
+from msgctl.jobs.sending import JobRunner
 from msgctl.outcomes.outcome import Outcome
 from msgctl.outcomes.words import NO_WORDS
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
@@ -747,7 +747,7 @@ def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_en
 
         store.db.begin = lose_the_store  # type: ignore[method-assign]
         settings = replace(SETTINGS, concurrency=2)
-        threads = Sender(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
+        threads = JobRunner(store, owners.take(store, job), settings, lambda: cast(Client, SlowClient(arrivals)))
         threads.start()
         assert threads.wait(PATIENCE)
         assert threads.finish()[0].accepted == 4

@@ -15,7 +15,7 @@ from msgctl.errors import ConditionError, UsageError
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import history, owners, people, removal, sends
 from msgctl.store.results import INTENT_LIFE
-from msgctl.store.sends import DIED, Key, Send, Single, StoredResult
+from msgctl.store.sends import DIED, Key, SendRecord, Single, StoredResult
 from msgctl.store.store import KEEP, Store
 from store.campaigns import ACCOUNT, ANA, EVA, LUIS, intend, published, record, sent
 from store.processes import before_lock, child, killed_everywhere, status_of, wait_until
@@ -30,8 +30,8 @@ def single(phone: str = ANA) -> Single:
     return Single(ACCOUNT, "main", "sms send", '{"sms": "Hola"}', [phone], True, b"Hola", "sms")
 
 
-def begun(store: Store, key: Key | None = KEY, phone: str = ANA) -> Send:
-    started = Send(store, single(phone), key)
+def begun(store: Store, key: Key | None = KEY, phone: str = ANA) -> SendRecord:
+    started = SendRecord(store, single(phone), key)
     assert started.begin() is None
     return started
 
@@ -41,7 +41,7 @@ def send(store: Store, key: Key | None = KEY, phone: str = ANA) -> None:
 
 
 def earlier(store: Store, key: Key = KEY, account: str = ACCOUNT) -> StoredResult | None:
-    return Send(store, replace(single(), account=account), key).earlier()
+    return SendRecord(store, replace(single(), account=account), key).earlier()
 
 
 def test_a_request_that_was_not_carried_out_leaves_nothing(store: Store) -> None:
@@ -71,23 +71,23 @@ def test_a_slow_send_goes_out_only_if_no_other_process_has_taken_its_key_over(
 def test_an_unknown_result_is_resent_only_on_request(store: Store) -> None:
     unknown = StoredResult(5, 502, b"<html>", "no", "look")
     begun(store).end([Outcome(None, "unknown")], unknown)
-    assert Send(store, single(), KEY).begin() == unknown
+    assert SendRecord(store, single(), KEY).begin() == unknown
     again = KEY._replace(resend_unknown=True)
     # A refused resend leaves the first outcome unknown.
     begun(store, again).end([Outcome(None, "refused")])
-    assert Send(store, single(), KEY).begin() == unknown
+    assert SendRecord(store, single(), KEY).begin() == unknown
     send(store, again)
-    assert Send(store, single(), again).begin() == DONE
+    assert SendRecord(store, single(), again).begin() == DONE
 
 
 def test_a_process_that_seemed_dead_stores_the_true_outcome(store: Store, opened: Callable[[], Store]) -> None:
     started = begun(store)
     with pytest.raises(ConditionError, match=f"Another process on {store.machine} is sending under this key"):
-        Send(opened(), single(), KEY._replace(max_wait=0.01)).begin()
+        SendRecord(opened(), single(), KEY._replace(max_wait=0.01)).begin()
     store.db.change("UPDATE job SET owner = 12345")  # as if its lock was lost
     sends.settle_dead(opened(), ACCOUNT)
     started.end(ACCEPTED, DONE)
-    assert Send(store, single(), KEY).begin() == DONE
+    assert SendRecord(store, single(), KEY).begin() == DONE
     (entry,) = history.entries(store, 9)
     assert (entry.outcome, entry.id) == ("accepted", ACCEPTED[0].id)
 
@@ -96,7 +96,7 @@ def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, loc
     sent_log = tmp_path / "sent"
 
     def work(other: Store) -> None:
-        started = Send(other, single(), KEY)
+        started = SendRecord(other, single(), KEY)
         if result := started.begin():
             assert result == DONE
         else:
@@ -110,13 +110,13 @@ def test_one_of_several_processes_sends_and_all_get_its_result(store: Store, loc
 
 def test_a_key_that_another_process_uses_first_sends_nothing_again(store: Store, opened: Callable[[], Store]) -> None:
     before_lock(store, partial(send, opened()))
-    assert Send(store, single(), KEY).begin() == DONE
+    assert SendRecord(store, single(), KEY).begin() == DONE
 
 
 def test_a_person_who_opts_out_right_before_a_send_gets_nothing(store: Store, opened: Callable[[], Store]) -> None:
     before_lock(store, partial(people.add_optouts, opened(), [(ANA, people.ALL)]))
     with pytest.raises(UsageError) as error:
-        Send(store, single(), None).begin()
+        SendRecord(store, single(), None).begin()
     assert error.value.reason == "opted_out"
 
 
@@ -148,7 +148,7 @@ def test_a_kill_between_any_two_changes_never_sends_twice(store: Store, location
     sent_log = tmp_path / "sent"
 
     def work(other: Store, n: int) -> None:
-        started = Send(other, single(), KEY._replace(key=f"key-{n}"))
+        started = SendRecord(other, single(), KEY._replace(key=f"key-{n}"))
         if started.begin() is None:
             with sent_log.open("a") as log:
                 log.write(f"{n}\n")

@@ -89,7 +89,7 @@ class _Message(NamedTuple):
     ended: int = 0
 
 
-class Sender:
+class JobRunner:
     """Sends the pending recipients of a job that this process owns. Call `start`, `wait` and `finish`, in this order.
 
     ``job`` is the row of the job after the last commit.

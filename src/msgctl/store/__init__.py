@@ -22,8 +22,8 @@ not running), `owners.resend` (another attempt, fixed), `results.accepted`, `sto
 recipient, it deletes that row, so the earlier outcome stays. Reports show the last attempt; the history and limits
 count every attempt.
 
-**A single send** is a job without an ID, with one request: `sends.Send.begin`, the request, `end`. With a ``--once``
-key, the same two transactions take the key and store the result under it.
+**A single send** is a job without an ID, with one request: `sends.SendRecord.begin`, the request, `end`. With a
+``--once`` key, the same two transactions take the key and store the result under it.
 
 **An owner** is a random number with a lock that the system releases when its process ends: a byte of a lock file, or an
 advisory lock of the session in PostgreSQL. The lock only avoids take-overs from a process that is alive. The epoch

@@ -1,8 +1,8 @@
 """Single sends and ``--once`` keys. A single send is a job with one request.
 
 One transaction stores the intent and takes the key; another one stores the outcome under the key. Each is stored
-completely or not at all. After an interruption at any instruction, `Send.end` checks which is stored. If the owner of a
-``sending`` key has died, the outcome is unknown, because the request may have been sent.
+completely or not at all. After an interruption at any instruction, `SendRecord.end` checks which is stored. If the
+owner of a ``sending`` key has died, the outcome is unknown, because the request may have been sent.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def _earlier(store: Store, account: str, key: Key) -> Earlier:
     return Earlier(DIED)
 
 
-class Send:
-    """One single send: `begin` before its request, `may_send` during it, and `end` after it.
+class SendRecord:
+    """The record of one single send in the store: `begin` before its request, `may_send` during it, and `end` after it.
 
     ``key`` is its ``--once`` key, if it has one.
     """

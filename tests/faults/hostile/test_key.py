@@ -117,7 +117,7 @@ PLACES = {
     "msgctl.http.client.Client.send": SEND,
     "msgctl.http.transport.Transport.handle_request": SEND,
     "msgctl.http.client.parse": SEND,
-    "msgctl.store.sends.Send.end": SEND,
+    "msgctl.store.sends.SendRecord.end": SEND,
     "msgctl.output.printer.Printer.print": SEND,
     "msgctl.http.client.Client.fetch": ("doctor",),
     "msgctl.http.request.Request.with_credentials": BULK,

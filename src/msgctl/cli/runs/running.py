@@ -25,7 +25,7 @@ from msgctl.errors import (
 )
 from msgctl.jobs import ending, report
 from msgctl.jobs.report import JOB_FIELDS
-from msgctl.jobs.sending import Sender
+from msgctl.jobs.sending import JobRunner
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import owners, recipients, results
@@ -62,14 +62,14 @@ def send_pending(context: Context, job: Job, command: Command, settings: str | N
     if is_resend:
         before = results.of_attempt(context.store, owned.job)
     # The settings as they are now, because another process may have changed them.
-    sender = Sender(context.store, owned, Settings.load(owned.job.settings), connect, context.monotonic)
+    runner = JobRunner(context.store, owned, Settings.load(owned.job.settings), connect, context.monotonic)
     is_stored = True
     try:
-        _run_sender(context, sender, owned.job)
-        job, how = sender.finish()
+        _run(context, runner, owned.job)
+        job, how = runner.finish()
         context.run.is_job_stored = True
     except STORE_ERRORS as lost:
-        job, how = _without_store(sender, lost)
+        job, how = _without_store(runner, lost)
         is_stored = False
     if is_resend and is_stored:
         _note_resend(context, before, results.of_attempt(context.store, job))
@@ -88,10 +88,10 @@ def send_pending(context: Context, job: Job, command: Command, settings: str | N
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
 
-def _without_store(sender: Sender, error: MsgctlError) -> tuple[Job, Ending]:
+def _without_store(runner: JobRunner, error: MsgctlError) -> tuple[Job, Ending]:
     """Return the job and the ending of a run that lost the store. The job is paused, because its owner exits."""
     why = Why.STORE_LOST if isinstance(error, StoreNotReachedError) else Why.CONFIGURATION
-    job, how = sender.job, Ending.of(why, error)
+    job, how = runner.job, Ending.of(why, error)
     job.is_running, job.state = False, state_after(job, why)
     return job, how
 
@@ -172,7 +172,7 @@ def _note_due(context: Context, job: Job) -> None:
 # --- progress and signals
 
 
-def _run_sender(context: Context, sender: Sender, job: Job) -> None:
+def _run(context: Context, runner: JobRunner, job: Job) -> None:
     """Run to the end and show progress: a bar on a terminal, one line a minute elsewhere.
 
     The first Ctrl-C (or SIGTERM, or SIGHUP) lets requests in flight finish; the second raises Interrupted.
@@ -185,13 +185,13 @@ def _run_sender(context: Context, sender: Sender, job: Job) -> None:
         if len(received) > 1:
             raise KeyboardInterrupt
         why = Why.INTERRUPTED if number == SIGINT else Why.TERMINATED
-        sender.stop(why)
+        runner.stop(why)
 
     bar = progress_bar(context)
     try:
         with signals_handled_by(receive):
-            sender.start()
-            _show_progress(context, sender, bar, received)
+            runner.start()
+            _show_progress(context, runner, bar, received)
     except KeyboardInterrupt:
         why = Why.INTERRUPTED if SIGINT in received else Why.TERMINATED  # a shutdown sends SIGTERM, then SIGHUP
         if state_after(job, why) == "paused":
@@ -203,11 +203,11 @@ def _run_sender(context: Context, sender: Sender, job: Job) -> None:
             bar.stop()
 
 
-def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, received: Sequence[int]) -> None:
+def _show_progress(context: Context, runner: JobRunner, bar: JobProgress | None, received: Sequence[int]) -> None:
     """Wait for the end of a job, and show its progress until a signal is ``received``."""
     next_line = context.monotonic() + MINUTE
-    while not sender.wait(REFRESH) and not received:
-        job = sender.job
+    while not runner.wait(REFRESH) and not received:
+        job = runner.job
         done = job.accepted + job.refused + job.unknown
         if bar:
             counts = [(name, getattr(job, name)) for name in ("accepted", "refused", "unknown")]
@@ -217,12 +217,12 @@ def _show_progress(context: Context, sender: Sender, bar: JobProgress | None, re
             context.note(f"{done:,} of {job.sendable:,} sent: {ending.counts(job)}")
     if received and bar:
         bar.stop()
-    if received and sender.is_in_flight:
+    if received and runner.is_in_flight:
         again = "Press Ctrl-C" if received[0] == SIGINT else "Send the signal"
         context.note(
             f"Stopping: waiting for requests in flight. {again} again to stop at once; their outcome will be unknown."
         )
-    while not sender.wait(REFRESH):
+    while not runner.wait(REFRESH):
         pass
 
 

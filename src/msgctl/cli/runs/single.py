@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from msgctl.cli.options.send import SendOptions, WaitOptions
-    from msgctl.store.sends import Key, Send, Single, StoredResult
+    from msgctl.store.sends import Key, SendRecord, Single, StoredResult
 
 MESSAGE_PARAMETERS = ("sms", "message", "audio-code", "template", "body", "app-name")
 """The parameters that the history shows as the message."""
@@ -90,13 +90,13 @@ def perform(
     """
     if not request.operation.is_recorded:
         return ServiceResult([context.client.send(request)], values=request.values)
-    from msgctl.store.sends import Send, StoredResult
+    from msgctl.store.sends import SendRecord, StoredResult
 
     single = _single(context, request, channel, may_repeat=may_repeat)
     store = context.store if request.contacts else context.optional_store
-    send = Send(store, single, key) if store else None
-    earlier = send.earlier() if send else None
-    result = earlier or Attempt(context, request, send).make()
+    record = SendRecord(store, single, key) if store else None
+    earlier = record.earlier() if record else None
+    result = earlier or Attempt(context, request, record).make()
     if isinstance(result, StoredResult):
         return _replayed(context, request, result, key)
     return result
@@ -105,11 +105,11 @@ def perform(
 class Attempt:
     """One attempt to send a request: its intent, the request, and its outcome in the store."""
 
-    def __init__(self, context: Context, request: Request, send: Send | None) -> None:
+    def __init__(self, context: Context, request: Request, record: SendRecord | None) -> None:
         self._context = context
         self._client = context.client  # before the intent, because it fails without a credential
         self._request = request
-        self._send = send
+        self._record = record
         self._sent_before = context.run.sent.count
         self._outcomes: Sequence[Outcome] = ()
         """The outcomes of the recipients; empty if the request was certainly not sent."""
@@ -136,20 +136,20 @@ class Attempt:
     def _begin(self) -> StoredResult | None:
         """Store the intent, or return the result of an earlier send. Only requests to people need the store."""
         try:
-            return self._send.begin() if self._send else None
+            return self._record.begin() if self._record else None
         except STORE_ERRORS as error:
-            if self._send and self._request.contacts:
+            if self._record and self._request.contacts:
                 with suppress(*STORE_ERRORS):  # the intent may be stored, although its transaction failed
-                    self._send.store.db.reconnect()
-                    self._send.end([])
+                    self._record.store.db.reconnect()
+                    self._record.end([])
                 raise
             self._context.warn(f"{error.what}. This is not recorded in the history.")
-            self._send = None
+            self._record = None
             return None
 
     def _make_request(self) -> ServiceResult | MsgctlError:
         """Make the request, and return its result or error."""
-        may_send = self._send.may_send if self._send else None
+        may_send = self._record.may_send if self._record else None
         try:
             return judged(self._client.send(self._request, may_send=may_send))
         except MsgctlError as error:
@@ -176,7 +176,7 @@ class Attempt:
         if isinstance(end, ServiceResult):
             self._outcomes = end.outcomes
         self._context.run.recipients = outcomes = self._outcomes
-        if (send := self._send) is None:
+        if (record := self._record) is None:
             return
         from msgctl.store import removal
 
@@ -188,17 +188,17 @@ class Attempt:
         result = _result_to_keep(end, outcomes)
         try:
             try:
-                send.end(outcomes, result)
+                record.end(outcomes, result)
             except StoreNotReachedError:  # the session may have been lost during the request
-                send.store.db.reconnect()
-                send.end(outcomes, result)
+                record.store.db.reconnect()
+                record.end(outcomes, result)
         except STORE_ERRORS as error:
-            under = " under --once" if send.key else ""
+            under = " under --once" if record.key else ""
             self._context.warn(f"The result is not stored{under}: {error.what}.")
             return
-        if send.key:
+        if record.key:
             with suppress(*STORE_ERRORS):  # the next send under a key deletes them
-                removal.delete_old_keys(send.store)
+                removal.delete_old_keys(record.store)
 
 
 def _result_to_keep(end: ServiceResult | MsgctlError, outcomes: Sequence[Outcome]) -> StoredResult | None:
