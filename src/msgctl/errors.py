@@ -66,14 +66,14 @@ EXIT_CODES = {
         "condition not met: a balance below --min, a wait that did not reach its state, "
         "or a send or job with recipients not accepted",
     ),
-    130: ExitCode("interrupted", "interrupted"),
+    130: ExitCode("interrupted", "interrupted, or not confirmed: its reasons are interrupted and cancelled"),
 }
 
 REASONS = {
     "unauthorized": "1: the service does not accept the credentials or this machine's address (401, 403)",
     "not_verified": "1: 2fa verify: the code, or else the credentials or the base URL, may be wrong",
     "unreadable": "1: the response to a read makes no sense",
-    "refused": "1: the service refused the request",
+    "refused": "1: the service refused the request, or a check of doctor failed",
     "invalid_phone": "2: a phone number is not valid",
     "invalid_file": "2: a file is missing, cannot be read, or contains a row that cannot be sent",
     "opted_out": "2: a recipient has opted out",
@@ -278,7 +278,7 @@ class StoreMovedError(ConfigurationError):
 
 
 class MissingStoreError(ConfigurationError):
-    """The database has no store yet, and the caller does not create one."""
+    """There is no store yet, and the caller does not create one."""
 
 
 class NotReachedError(MsgctlError):

@@ -282,6 +282,18 @@ def test_a_profile_whose_store_gets_another_user_or_a_password_keeps_its_store_w
         assert (done.code, "store move" in done.err, "opt-out" in done.err) == (0, False, False)
 
 
+def test_a_profile_that_gets_a_file_does_not_create_it(
+    tool: Tool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MSGCTL_CONFIG", str(tmp_path / "config.toml"))
+    account = ("--base-url", "https://service.example/api/v1", "--client", "1")
+    assert tool("profile", "add", "main", *account, "--key-stdin", stdin=KEY).code == 0
+    assert tool("profile", "set", "main", "--store", str(tmp_path / "old.sqlite3")).code == 0
+    assert tool("optout", "add", LUIS).code == 0
+    done = tool("profile", "set", "main", "--store", str(tmp_path / "new" / "store.sqlite3"))
+    assert (done.code, "store move --to" in done.err, (tmp_path / "new").exists()) == (0, True, False)
+
+
 def test_a_profile_that_gets_a_database_creates_no_store_in_it(
     tool: Tool, postgres: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

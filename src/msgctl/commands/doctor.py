@@ -273,17 +273,19 @@ def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str,
 
     If a check has failed, an error with exit code 1 is added to ``failures``.
     """
-    machine, failed = Machine(context), []
+    machine, failed, reason = Machine(context), [], "refused"
     for name, check in CHECKS.items():
         try:
             finding = check(machine)
-        except NotCheckedError as reason:
-            finding = Finding(str(reason), "skipped")
+        except NotCheckedError as error:
+            finding = Finding(str(error), "skipped")
         except Interrupted:
             raise
         except MsgctlError as error:
             finding = Finding(error.what, "failed", error.hint)
             machine.failed.append(name)
+            if error.exit_code == FailedCheckError.exit_code:
+                reason = error.reason
         if finding is None:  # nothing to report
             continue
         if finding.status == "failed":
@@ -291,7 +293,7 @@ def examine(context: Context, failures: list[MsgctlError]) -> Iterator[dict[str,
         yield {"check": name, "status": finding.status, "found": finding.found, "fix": finding.fix}
     if failed:
         what = f"{plural(len(failed), 'check')} failed: {', '.join(failed)}"
-        failures.append(FailedCheckError(what, reason="refused"))
+        failures.append(FailedCheckError(what, reason=reason))
 
 
 @command(

@@ -137,7 +137,7 @@ def _warn_of_records(context: Context, name: str, to: str) -> None:
     new, timeout = location_of(to), min(context.options.timeout, MAX_CHECK)
     try:
         old = context.with_profile(name).store_location
-        if old == resolved(new) or (isinstance(old, Path) and not old.exists()):
+        if old == resolved(new):
             return
         with closing(open_store(old, timeout=timeout, is_moving=True, creates=False)) as store:
             mark = move.mark_of(store.db)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgctl import files
 from msgctl.config.urls import is_store_url
+from msgctl.errors import MissingStoreError
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
@@ -126,7 +128,7 @@ def open_store(
 ) -> Store:
     """Open the store at a path or a URL, and create it if it is missing.
 
-    Without ``creates``, raise MissingStoreError if a database has no store; a file must exist.
+    Without ``creates``, raise MissingStoreError if it is missing.
     ``clock`` replaces the clock of the store. A store that was moved to another one, or whose move has not ended, is
     only opened with ``is_moving``. Raises StoreNotReachedError if the store cannot be reached within ``timeout``
     seconds, and ConfigurationError.
@@ -142,6 +144,8 @@ def open_store(
     else:
         from msgctl.store.sqlite import SQLite
 
+        if not creates and not Path(location).exists():
+            raise MissingStoreError(f"The store {files.shown(Path(location))} does not exist yet")
         db = SQLite(Path(location), timeout)
     try:
         db.check(creates=creates)

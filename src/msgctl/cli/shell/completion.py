@@ -101,9 +101,9 @@ def job_names(ctx: typer.Context) -> list[str]:
     from msgctl.store import jobs
     from msgctl.store.store import open_store
 
-    with suppress(MsgctlError):
-        location = ctx.obj.store_location
-        if isinstance(location, str) or location.exists():  # completion creates no store
-            with closing(open_store(location, timeout=MAX_STORE_WAIT, creates=False)) as store:
-                return [name for job in jobs.listed(store) for name in (job.name, job.id) if name]
+    with (
+        suppress(MsgctlError),
+        closing(open_store(ctx.obj.store_location, timeout=MAX_STORE_WAIT, creates=False)) as store,
+    ):
+        return [name for job in jobs.listed(store) for name in (job.name, job.id) if name]
     return []
