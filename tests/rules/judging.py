@@ -9,7 +9,7 @@ from typing import Any
 
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.outcomes import codes, delivery, judge
-from msgctl.outcomes.outcome import RequestParts
+from msgctl.outcomes.outcome import RequestFacts
 from msgctl.outcomes.record import messages_of
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 
@@ -30,11 +30,11 @@ def request(
     phones: Sequence[str | None] = (PHONE,),
     values: Sequence[str] = (),
     added: AddedWords = NO_WORDS,
-) -> RequestParts:
-    """Return the parts of a request that its response may repeat."""
+) -> RequestFacts:
+    """Return the facts about a request that its response is judged by."""
     echoes = {*values, *filter(None, phones)}
     numbers = {value for value in echoes if value.isdecimal()} | {str(len(phones))}
-    return RequestParts(
+    return RequestFacts(
         phones,
         frozenset(echoes),
         frozenset(numbers),

@@ -33,7 +33,7 @@ def test_the_same_number_in_a_later_line_is_a_duplicate_even_in_another_part_of_
     number = imported(store, [ANA, LUIS, ANA])
     recipients.add(store, number, [], [NewRecipient(5, LUIS, 1), NewRecipient(6, EVA, 1)])
     jobs.publish(store, number, state="active", digest=b"1")
-    errors = {each.line: each.error for each in recipients.report(store, number) if each.outcome == "duplicate"}
+    errors = {each.line: each.error for each in recipients.with_results(store, number) if each.outcome == "duplicate"}
     assert errors == {3: "same number as line 1", 5: "same number as line 2"}
 
 
@@ -73,7 +73,7 @@ def test_only_jobs_that_are_done_or_cancelled_are_removed(store: Store, opened: 
     assert [each.number for each in jobs.listed(other)] == [open_job.number]
     assert history.entries(other, 10) == []
     assert history.usage(other, "day") == []
-    assert [*recipients.report(other, done.number)] == []
+    assert [*recipients.with_results(other, done.number)] == []
     # What protects people stays.
     assert {phone for phone, _ in people.repeats(other, ACCOUNT, [ANA, LUIS])} == {ANA}
 
@@ -84,7 +84,7 @@ def test_a_long_job_is_removed_in_slices_that_leave_no_row(store: Store, clock: 
     assert [len(part) for part in recipients.file_rows(store, number)] == [1000, 1000]
     jobs.publish(store, number, state="active", digest=b"1")
     sent(store, number)
-    assert len([*recipients.report(store, number)]) == len([*results.accepted(store, number)]) == 2000
+    assert len([*recipients.with_results(store, number)]) == len([*results.accepted(store, number)]) == 2000
     assert removal.remove(store, [number]) == 1
     assert store.db.value("SELECT count(*) FROM recipient") == 0
     assert store.db.value("SELECT count(*) FROM result WHERE id IS NOT NULL OR credits IS NOT NULL") == 0
@@ -136,7 +136,7 @@ def test_strings_that_a_database_cannot_store_are_escaped(store: Store) -> None:
         [NewContent(1, "{}", None, 1)],
         [NewRecipient(2, "1\x002\ud800", None, "[]", "invalid", "\ud83d")],
     )
-    row = next(recipients.report(store, number))
+    row = next(recipients.with_results(store, number))
     assert (row.phone, row.error) == ("1\\x002\\ud800", "\\ud83d")
 
 

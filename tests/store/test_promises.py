@@ -191,7 +191,7 @@ def test_two_jobs_send_to_no_one_twice_even_if_one_is_killed(store: Store, locat
 
     for first in killed_everywhere(location, work, prepare):
         free(store, first)
-        phones = [str(each.phone) for each in recipients.report(store, first)]
+        phones = [str(each.phone) for each in recipients.with_results(store, first)]
         second = published(store, phones[::-1]).number
         for number in (second, first):
             if jobs.get(store, number).state != "done":
@@ -298,6 +298,6 @@ def test_a_removal_that_is_killed_hides_the_job_everywhere_or_nowhere(store: Sto
         is_listed = number in [each.number for each in jobs.listed(store)]
         assert len(history.entries(store, 99, job=number)) == (2 if is_listed else 0)
         removal.tidy(store)
-        assert len([*recipients.report(store, number)]) == (2 if is_listed else 0)
+        assert len([*recipients.with_results(store, number)]) == (2 if is_listed else 0)
         assert [*people.repeats(store, ACCOUNT, [ANA]).values()].count(number) == 1
     assert not is_listed

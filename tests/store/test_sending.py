@@ -44,7 +44,7 @@ from support.tool import Tool
 
 
 def outcomes(store: Store, number: int) -> dict[str | None, str]:
-    return {each.phone: each.outcome for each in recipients.report(store, number)}
+    return {each.phone: each.outcome for each in recipients.with_results(store, number)}
 
 
 def is_delivered(state: str | None) -> bool:
@@ -71,7 +71,9 @@ def test_opt_outs_do_not_make_a_request_smaller(store: Store) -> None:
     sending = owners.take(store, job.number)
     assert [len(each.phones) for each in intend(sending, size=5, wanted=5)] == [5, 1]
     assert (sending.job.excluded, recipients.pending_messages(store, job.number, "sms").opted_out) == (2, 0)
-    reasons = {each.phone: each.error for each in recipients.report(store, job.number) if each.outcome == "excluded"}
+    reasons = {
+        each.phone: each.error for each in recipients.with_results(store, job.number) if each.outcome == "excluded"
+    }
     assert reasons == {phone(1): OPTED_OUT, phone(2): OPTED_OUT}
 
 
@@ -168,7 +170,7 @@ def test_no_one_gets_more_messages_than_at_most(store: Store) -> None:
     for message, phones, outcome in (("1", [ANA], "unknown"), ("2", [ANA, LUIS], "accepted"), ("3", [ANA], "")):
         job = published(store, phones, message=message)
         sent(store, job.number, dict.fromkeys(phones, outcome), rules=rules)
-    assert next(recipients.report(store, job.number)).error == "reached the limit of 2/day"
+    assert next(recipients.with_results(store, job.number)).error == "reached the limit of 2/day"
     assert people.messages_since(store, ACCOUNT, [ANA, LUIS], since) == {ANA: 2, LUIS: 1}
 
 
@@ -503,8 +505,8 @@ def test_delivery_states_are_learned_by_id(store: Store) -> None:
     results.store_states(store, ACCOUNT, [("dispatch-1", ANA, "delivered")])
     results.store_states(store, "another", [("dispatch-1", None, "failed")])
     assert results.state_counts(store, job.number) == {"delivered": 1, None: 1}
-    assert [each.phone for each in recipients.report(store, job.number, has_state=is_delivered)] == [ANA]
-    assert [each.phone for each in recipients.report(store, job.number, outcomes=["refused"])] == []
+    assert [each.phone for each in recipients.with_results(store, job.number, has_state=is_delivered)] == [ANA]
+    assert [each.phone for each in recipients.with_results(store, job.number, outcomes=["refused"])] == []
     sending.finish("done")
     assert owners.resendable(store, job.number, [], is_delivered).recipients == 1
 

@@ -16,7 +16,7 @@ from msgctl.errors import Hint, UsageError
 from msgctl.jsontext import ShapeError, load_json
 from msgctl.jsontext import values as json_values
 from msgctl.operations import Operation, Place, Shape
-from msgctl.outcomes.outcome import RequestParts
+from msgctl.outcomes.outcome import RequestFacts
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import MASK, clean
 
@@ -70,8 +70,8 @@ class Request(NamedTuple):
         phones = [text.strip() for text in ",".join(texts).split(",")]
         return [*dict.fromkeys(filter(None, phones))] or [None]
 
-    def parts(self, added: AddedWords = NO_WORDS) -> RequestParts:
-        """Return the parts of the request that a response may repeat, with the words of a profile."""
+    def facts(self, added: AddedWords = NO_WORDS) -> RequestFacts:
+        """Return the facts that a response is judged by, with the words of a profile."""
         values = {value for _, value in (*self.query, *self.form)}
         if self.json is not None:
             with suppress(ShapeError):
@@ -79,7 +79,7 @@ class Request(NamedTuple):
         phones = self.phones or [None]
         values |= {phone for phone in phones if phone}
         numbers = {value for value in values if value.isdecimal()} | {str(len(phones))}
-        return RequestParts(
+        return RequestFacts(
             phones,
             frozenset(values),
             frozenset(numbers),

@@ -31,7 +31,7 @@ from msgctl.jsontext import Number, Repeated, RepeatedFieldError, ShapeError, lo
 from msgctl.operations import Effect, Operation, Shape
 from msgctl.outcomes import codes, judge
 from msgctl.outcomes.judge import EXPLAINED, PARTIAL_CONTENT, RATE_LIMITED, REFUSALS
-from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestParts
+from msgctl.outcomes.outcome import REFUSED, UNKNOWN, Doubt, Outcome, RequestFacts
 from msgctl.outcomes.record import ERROR_TEXTS, MAX_QUOTE, RESULTS, beginning_of, convert, service_message
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import capitalized, clean, plural, shorten, some_of
@@ -67,14 +67,14 @@ MAX_QUOTATION = 500
 class Response:
     """A response to a request as the service sent it (``body``), and its JSON (``content``).
 
-    ``parts`` are the parts of its request, and ``outcomes`` are the outcomes of the recipients of a send or change.
+    ``facts`` are those about its request, and ``outcomes`` those of the recipients of a send or change.
     """
 
     request: Request
     http_status: int
     body: bytes
     content: Any
-    parts: RequestParts
+    facts: RequestFacts
     outcomes: Sequence[Outcome] = ()
 
     @property
@@ -92,8 +92,8 @@ class Response:
             if text is None or text in missing or len(missing) == MAX_MISSING:
                 return []
             missing.append(text)
-            parts = replace(self.parts, added=self.parts.added.plus("accepted", missing))
-            outcomes = judge.outcomes_of(parts, self.http_status, self.content).outcomes
+            facts = replace(self.facts, added=self.facts.added.plus("accepted", missing))
+            outcomes = judge.outcomes_of(facts, self.http_status, self.content).outcomes
         return missing
 
     def set_outcomes(self, outcomes: Sequence[Outcome]) -> None:
@@ -146,7 +146,7 @@ class Response:
     @cached_property
     def document(self) -> Mapping[str, Any]:
         """The record of the response, with numbers as `Number`. A job never needs it."""
-        return convert(self.operation, self.content, self.parts.known_phones)
+        return convert(self.operation, self.content, self.facts.known_phones)
 
     @property
     def details(self) -> ResponseDetails:
@@ -181,8 +181,8 @@ def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | No
 
 def stored_response(request: Request, body: bytes, http_status: int, added: AddedWords = NO_WORDS) -> Response:
     """Return the response to a send or change from its whole body. Raises ShapeError if the body is not JSON."""
-    response = Response(request, http_status, body, load_json(body), request.parts(added))
-    response.set_outcomes(judge.outcomes_of(response.parts, http_status, response.content).outcomes)
+    response = Response(request, http_status, body, load_json(body), request.facts(added))
+    response.set_outcomes(judge.outcomes_of(response.facts, http_status, response.content).outcomes)
     return response
 
 
@@ -199,7 +199,7 @@ def without_response(request: Request, why: str) -> MsgctlError:
         return TurnedAwayError(f"The request was sent, but {why}", TRY_LATER, reason="unavailable")
     outcomes: Sequence[Outcome] = ()
     if not request.operation.verifies:
-        outcomes = [Outcome(phone, UNKNOWN) for phone in request.parts().phones]
+        outcomes = [Outcome(phone, UNKNOWN) for phone in request.facts().phones]
     return outcome_unknown(request, why, outcomes)
 
 
@@ -245,7 +245,7 @@ def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWord
     except ShapeError as error:
         fault = str(error)
         is_json = isinstance(error, RepeatedFieldError)
-    response = Response(request, raw.status, raw.body, document, request.parts(added))
+    response = Response(request, raw.status, raw.body, document, request.facts(added))
     parser = _Parser(response, raw, fault, is_json, base_url)
     if request.operation.effect is Effect.READS:
         response.document = parser.read()
@@ -272,10 +272,10 @@ class _Parser(NamedTuple):
     def judge_send(self) -> None:
         """Set the outcomes of the response to a send or change."""
         response = self.response
-        status, document, parts = response.http_status, response.content, response.parts
-        judgement = judge.outcomes_of(parts, status, document)
+        status, document, facts = response.http_status, response.content, response.facts
+        judgement = judge.outcomes_of(facts, status, document)
         outcomes = judgement.outcomes
-        if judgement.is_refused or (parts.is_link and outcomes[0].outcome == REFUSED):
+        if judgement.is_refused or (facts.is_link and outcomes[0].outcome == REFUSED):
             raise self._refused(outcomes)
         if not judge.is_whole_success(status):
             raise self._in_doubt(self._of_status, outcomes)
@@ -285,7 +285,7 @@ class _Parser(NamedTuple):
         if self.fault:
             raise self._in_doubt(self._unusable(self.fault), outcomes)
         response.set_outcomes(outcomes)
-        if parts.is_link and outcomes[0].outcome == UNKNOWN:
+        if facts.is_link and outcomes[0].outcome == UNKNOWN:
             error = self._in_doubt(response.doubt("the short URL was created"), outcomes)
             error.missing_words = ("accepted", response.missing_words)
             raise error
@@ -303,7 +303,7 @@ class _Parser(NamedTuple):
             raise self._in_doubt(self._unusable(self.fault))
         if not is_success:
             raise self._not_verified()
-        doubt = codes.doubt_of_code(self.response.parts, document)
+        doubt = codes.doubt_of_code(self.response.facts, document)
         if doubt is not None:
             raise self._not_verified(doubt)
         record = convert(self.response.operation, document)
@@ -340,7 +340,7 @@ class _Parser(NamedTuple):
     @property
     def _is_refused(self) -> bool:
         """Whether the response to a request that only reads is a refusal."""
-        return judge.outcomes_of(self.response.parts, self.raw.status, self.response.content).is_refused
+        return judge.outcomes_of(self.response.facts, self.raw.status, self.response.content).is_refused
 
     @property
     def _is_breakdown(self) -> bool:
@@ -373,9 +373,9 @@ class _Parser(NamedTuple):
         """Return the error for a code that the service did not confirm, because of the field in ``doubt`` if given."""
         error = self._refused(what="The code was not verified", reason="not_verified")
         if doubt is not None and doubt.text_to_add is not None:
-            parts = self.response.parts
-            parts = replace(parts, added=parts.added.plus("verified", [doubt.value]))
-            if codes.doubt_of_code(parts, self.response.content) is None:
+            facts = self.response.facts
+            facts = replace(facts, added=facts.added.plus("verified", [doubt.value]))
+            if codes.doubt_of_code(facts, self.response.content) is None:
                 error.missing_words = ("verified", [doubt.value])
         return error
 
@@ -467,7 +467,7 @@ class _Parser(NamedTuple):
             return None
         if re.search(_CREDITS, message, re.IGNORECASE):
             return Hint("Top up. See the credits left: ", "balance")
-        if self.response.parts.is_link:
+        if self.response.facts.is_link:
             return Hint("If the name is in use, see its short URL: ", f"url stats {self.response.request.quoted_name}")
         return None
 

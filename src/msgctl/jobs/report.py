@@ -20,7 +20,7 @@ from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.queue import OPTED_OUT, REPEATED
-from msgctl.store.recipients import PendingMessages, Reported
+from msgctl.store.recipients import PendingMessages, RecipientResult
 from msgctl.store.results import HasState
 from msgctl.store.store import Store
 from msgctl.text import timestamp
@@ -215,7 +215,9 @@ def report_rows(store: Store, job: Job, words: AddedWords, only: Collection[str]
     settings = Settings.shown(job.settings)
     columns = with_columns_of_file(COLUMNS, settings.columns)
     outcomes, has_state = selected(only, words)
-    chosen = recipients.report(store, job.number, outcomes=outcomes, has_state=has_state, is_running=job.is_running)
+    chosen = recipients.with_results(
+        store, job.number, outcomes=outcomes, has_state=has_state, is_running=job.is_running
+    )
     for recipient in chosen:
         time = message = None
         if recipient.time is not None:
@@ -248,7 +250,7 @@ def with_columns_of_file(columns: Sequence[str], own: Iterable[str]) -> tuple[st
     return names
 
 
-def _error(recipient: Reported) -> str | None:
+def _error(recipient: RecipientResult) -> str | None:
     outcome = recipient.outcome
     if outcome in ("accepted", "pending"):
         return None

@@ -8,12 +8,12 @@ from typing import Any
 from msgctl.jsontext import objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.content import ContentField, as_text, doubt_of, fields_of, is_in_request, is_one, is_zero, words_of
-from msgctl.outcomes.outcome import Doubt, RequestParts
+from msgctl.outcomes.outcome import Doubt, RequestFacts
 from msgctl.outcomes.record import RESULTS
 from msgctl.outcomes.words import tokenize
 
 
-def doubt_of_code(request: RequestParts, document: Any) -> Doubt | None:
+def doubt_of_code(request: RequestFacts, document: Any) -> Doubt | None:
     """Return the field of a 2xx response that does not confirm the code; None if each confirms it or has no meaning."""
     for content in objects(document):
         for name in RESULTS:
@@ -29,7 +29,7 @@ def doubt_of_code(request: RequestParts, document: Any) -> Doubt | None:
     return Doubt("status", "")
 
 
-def _verifies(request: RequestParts, value: Any) -> bool:
+def _verifies(request: RequestFacts, value: Any) -> bool:
     """Return whether a value confirms a code: 1, a text of the profile, or words of `VERIFIED` about a code."""
     if is_one(value) or request.added.has("verified", as_text(value)):
         return True
@@ -44,7 +44,7 @@ _NEUTRAL = frozenset("id sid uuid reference date datetime at expire attempt crea
 _NEUTRAL_VALUE = r"-?\d+(\.\d+)?|\d{4}-\d\d-\d\d[^\s/]*( [^\s/]+)?|(?=\S*\d)[\w.:@+=-]+|sms|call|voice|whatsapp"
 
 
-def _is_harmless(request: RequestParts, field: ContentField) -> bool:
+def _is_harmless(request: RequestFacts, field: ContentField) -> bool:
     """Return whether a field does not contradict a code that is verified."""
     name, value = field.name, field.value
     if value in (None, "", []):

@@ -36,7 +36,7 @@ from msgctl.outcomes.outcome import (
     UNKNOWN,
     Doubt,
     Outcome,
-    RequestParts,
+    RequestFacts,
     digits_of,
 )
 from msgctl.outcomes.record import (
@@ -78,7 +78,7 @@ class Judgement(NamedTuple):
     is_refused: bool = False
 
 
-def outcomes_of(request: RequestParts, http_status: int, document: Any) -> Judgement:
+def outcomes_of(request: RequestFacts, http_status: int, document: Any) -> Judgement:
     """Return the outcome of each recipient of a send or change. ``document`` is None if it is not complete JSON."""
     if _is_too_long(document, request):
         return _unknown(request)
@@ -93,7 +93,7 @@ def outcomes_of(request: RequestParts, http_status: int, document: Any) -> Judge
     return _unknown(request)
 
 
-def _of_document(request: RequestParts, document: Any, *, is_success: bool) -> Judgement:
+def _of_document(request: RequestFacts, document: Any, *, is_success: bool) -> Judgement:
     """Return the outcomes by the record and the entries. Without a success, the request was refused, or is unknown."""
     if request.is_link and is_success:
         links = [inner for inner in objects(document) if not is_nothing(inner.get("urlShort"), request.numbers)]
@@ -124,16 +124,16 @@ def is_whole_success(http_status: int) -> bool:
     return 200 <= http_status < 300 and http_status != PARTIAL_CONTENT
 
 
-def _unknown(request: RequestParts, doubt: Doubt | None = None) -> Judgement:
+def _unknown(request: RequestFacts, doubt: Doubt | None = None) -> Judgement:
     return Judgement([Outcome(phone, UNKNOWN, doubt=doubt) for phone in request.phones])
 
 
-def _refused(request: RequestParts, document: Any) -> Judgement:
+def _refused(request: RequestFacts, document: Any) -> Judgement:
     error = service_message(document)
     return Judgement([Outcome(phone, REFUSED, error=error) for phone in request.phones], is_refused=True)
 
 
-def _is_good(request: RequestParts, field: ContentField) -> bool:
+def _is_good(request: RequestFacts, field: ContentField) -> bool:
     """Return whether a field means that something was done, although the status is the status of a refusal."""
     name, value = field.name, field.value
     if name.is_status and _accepts(request, value):
@@ -145,7 +145,7 @@ def _is_good(request: RequestParts, field: ContentField) -> bool:
     return is_text and not is_echo and _accepts(request, value)
 
 
-def _is_too_long(document: Any, request: RequestParts) -> bool:
+def _is_too_long(document: Any, request: RequestFacts) -> bool:
     """Return whether a response is larger than any real response to a send, and takes too long to read.
 
     A repeated name or text, and a value of the request, count only as a value. A character beyond ASCII counts as its
@@ -165,7 +165,7 @@ def _is_too_long(document: Any, request: RequestParts) -> bool:
     return False
 
 
-def _accepts(request: RequestParts, value: Any) -> bool:
+def _accepts(request: RequestFacts, value: Any) -> bool:
     """Return whether a value means acceptance: 1, or only words of `GOOD`."""
     if is_one(value) or request.added.has("accepted", as_text(value)):
         return True
@@ -177,7 +177,7 @@ def _accepts(request: RequestParts, value: Any) -> bool:
 _ID = r"\S*[1-9]\S*"
 
 
-def _has_id(request: RequestParts, content: Any) -> bool:
+def _has_id(request: RequestFacts, content: Any) -> bool:
     """Return whether a field may be an id: its name allows it, and its value is a number or one word with a digit."""
     return any(
         field.name.may_be_id
@@ -188,7 +188,7 @@ def _has_id(request: RequestParts, content: Any) -> bool:
     )
 
 
-def _contradicts(request: RequestParts, field: ContentField) -> bool:
+def _contradicts(request: RequestFacts, field: ContentField) -> bool:
     """Return whether a field contradicts an acceptance."""
     name, value = field.name, field.value
     if _is_about_others(request, name, value):
@@ -213,7 +213,7 @@ def _contradicts(request: RequestParts, field: ContentField) -> bool:
     return (is_unclear or tokenize(value).is_doubtful) and not _accepts(request, value)
 
 
-def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool:
+def _is_about_others(request: RequestFacts, name: FieldName, value: Any) -> bool:
     """Return whether a field shows that no recipient, another person, or only some recipients get the message."""
     if name.is_count and (value == [] or is_zero(value)):
         return True
@@ -228,7 +228,7 @@ def _is_about_others(request: RequestParts, name: FieldName, value: Any) -> bool
     )
 
 
-def _contradiction(request: RequestParts, content: Any) -> ContentField | None:
+def _contradiction(request: RequestFacts, content: Any) -> ContentField | None:
     fields = fields_of(content, of_block=request.is_block)
     return next((field for field in fields if _contradicts(request, field)), None)
 
@@ -252,7 +252,7 @@ _NOT_COMPARED = (ECHOES | {"id"}) - {"to"}
 class _Record:
     """The record of a send without its entries (``own``), and the known outcomes of the record and its entries."""
 
-    def __init__(self, request: RequestParts, own: Object) -> None:
+    def __init__(self, request: RequestFacts, own: Object) -> None:
         self.request = request
         self.own = own
         self._stated = stated_in(own)
@@ -326,7 +326,7 @@ class _Record:
         return Outcome(phone, verdict.outcome, own_id, verdict.status, charge, error, verdict.doubt)
 
 
-def _of_links(request: RequestParts, document: Any, links: Sequence[Object]) -> Judgement:
+def _of_links(request: RequestFacts, document: Any, links: Sequence[Object]) -> Judgement:
     """Return the outcome of a response with objects that contain a short URL of any form."""
     contradiction = _contradiction(request, document)
     short = links[0]["urlShort"]
@@ -392,7 +392,7 @@ def _joined(outcomes: Sequence[Outcome]) -> Outcome:
 
 def is_passing_fault(document: Any) -> bool:
     """Return whether the response to a read with status 400 or 520 reports a temporary failure."""
-    if not isinstance(document, dict) or _is_too_long(document, RequestParts()):
+    if not isinstance(document, dict) or _is_too_long(document, RequestFacts()):
         return True
     text = words_of(document)
     return words.OPEN.among(text.words) and not words.FAILED.among(text.words) and not words.REASON.among(text.negated)

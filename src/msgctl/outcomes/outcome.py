@@ -1,4 +1,4 @@
-"""The outcome of a recipient, and the parts of a request that a response may repeat."""
+"""The outcome of a recipient, and the facts about its request that a response is judged by."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def _is_same(one: str, other: str) -> bool:
 
 
 @dataclass(frozen=True)
-class RequestParts:
-    """The parts of a request that a response may repeat.
+class RequestFacts:
+    """The facts about a request that a response is judged by, because it may repeat or contradict them.
 
     ``phones`` are the recipients; None is a recipient that only the user's own body specifies. ``echoes`` are all
     values and the phones. ``numbers`` are the values that a good text may contain: phones, the code, and the number of

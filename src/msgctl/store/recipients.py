@@ -70,7 +70,7 @@ def pending_messages(store: Store, job: int, channel: str) -> PendingMessages:
 
 
 @dataclass(slots=True)
-class Reported:
+class RecipientResult:
     """A recipient in a report, with its last attempt.
 
     The time is in milliseconds since 1970, and credits are millionths. ``parameters`` of the message and ``columns`` of
@@ -185,7 +185,7 @@ def file_rows(store: Store, job: int) -> Iterator[list[FileRow]]:
         yield [*map(FileRow._make, page)]
 
 
-_REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),
+_WITH_RESULTS = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome, result.outcome, 'pending'),
     result.time, result.id, status, state, credits, coalesce(recipient.reason, result.error), parameters, columns
     FROM recipient LEFT JOIN content ON content.job = recipient.job AND content.number = recipient.content
     LEFT JOIN result ON result.job = recipient.job AND result.line = recipient.line
@@ -194,14 +194,14 @@ _REPORT = """SELECT recipient.line, recipient.phone, coalesce(recipient.outcome,
     WHERE recipient.job = ? {condition} AND recipient.line > ? ORDER BY recipient.line LIMIT ?"""
 
 
-def report(
+def with_results(
     store: Store,
     job: int,
     *,
     outcomes: Collection[str] = (),
     has_state: HasState | None = None,
     is_running: bool = False,
-) -> Iterator[Reported]:
+) -> Iterator[RecipientResult]:
     """Yield the recipients of a job by line, 1,000 at a time, without an open cursor.
 
     ``outcomes`` select recipients, and ``has_state`` selects accepted recipients. A request in flight is ``pending``
@@ -215,9 +215,9 @@ def report(
     condition = ""
     if read:
         condition = f"AND coalesce(recipient.outcome, result.outcome, 'pending') {any_of(read)}"
-    for page in pages(store, _REPORT.format(condition=condition), (job, *read), (0,)):
+    for page in pages(store, _WITH_RESULTS.format(condition=condition), (job, *read), (0,)):
         for row in page:
-            recipient = Reported(*row)
+            recipient = RecipientResult(*row)
             if has_state and recipient.outcome not in wanted and not has_state(recipient.state):
                 continue
             if recipient.outcome == "sending":

@@ -30,7 +30,7 @@ from msgctl.text import capitalized, joined, nearest, shorten, timestamp
 from msgctl.values import MIN_LIKENESS, quote
 
 
-def report(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
+def print_error(error: MsgctlError, context: Context, arguments: Sequence[str] = ()) -> int:
     """Print an error on standard error and return its exit code."""
     run = context.run
     sends_nothing = run.effect is not Effect.SENDS and error.consequence == NOTHING_SENT

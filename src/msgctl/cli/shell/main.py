@@ -13,7 +13,7 @@ import typer
 
 from msgctl import files
 from msgctl.cli.shell.context import Context
-from msgctl.cli.shell.errors import report, usage_error
+from msgctl.cli.shell.errors import print_error, usage_error
 from msgctl.cli.shell.process import abandon, fault_of
 from msgctl.cli.shell.tree import Root, group
 from msgctl.errors import ConfigurationError, Hint, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
@@ -63,7 +63,7 @@ def run(arguments: Sequence[str], context: Context) -> int:
         error = error.with_hint(Hint("The job is stored. See: ", f"job show {context.run.job}"))
     if context.run.sent.count:
         error = OutcomeUnknownError(f"The request was sent, but its result {why}", _not_again(context))
-    error_code = report(error, context)
+    error_code = print_error(error, context)
     return code or error_code
 
 
@@ -71,7 +71,7 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     """Run a command, print its result and failures, and return the exit code."""
     if abs(time.localtime().tm_gmtoff) >= 86_400:  # datetime would raise ValueError, perhaps only after a send
         zone = ConfigurationError(f"TZ must be less than a day from UTC, not {quote(os.environ.get('TZ', ''))}")
-        return report(zone, context, arguments)
+        return print_error(zone, context, arguments)
     try:
         with context.stack, build().make_context("msgctl", list(arguments), obj=context) as ctx:
             result = ctx.command.invoke(ctx)
@@ -79,17 +79,17 @@ def _run(arguments: Sequence[str], context: Context) -> int:
     except typer.Exit as exit_:
         return exit_.exit_code
     except MsgctlError as error:
-        return report(error, context, arguments)
+        return print_error(error, context, arguments)
     except typer.TyperException as error:
-        return report(usage_error(error), context, arguments)
+        return print_error(usage_error(error), context, arguments)
     except (KeyboardInterrupt, typer.Abort, EOFError):
         abandon(context.stdout)
         what = "Interrupted"
         if context.run.sent.count and not context.run.is_job_stored:
             what = "Interrupted after the request was sent"
-        return report(Interrupted(what, _not_again(context)), context, arguments)
+        return print_error(Interrupted(what, _not_again(context)), context, arguments)
     except Exception as error:  # noqa: BLE001 (a traceback may leak request data)
-        return report(unexpected(error, is_sent=bool(context.run.sent.count)), context, arguments)
+        return print_error(unexpected(error, is_sent=bool(context.run.sent.count)), context, arguments)
 
 
 def _print(result: Result, context: Context) -> int:
@@ -108,7 +108,7 @@ def _print(result: Result, context: Context) -> int:
                 context.note(Hint.joined("→", hint, separator=" "))
         if is_table and result.layout is Layout.CHECKS:  # the table shows the failures
             return result.failures[0].exit_code if result.failures else 0
-    codes = [report(failure, context) for failure in result.failures]
+    codes = [print_error(failure, context) for failure in result.failures]
     return codes[0] if codes else 0
 
 
