@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,6 +114,7 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
             "and instead add a line to ~/.pgpass (mode 0600): HOST:5432:DATABASE:USER:PASSWORD"
         )
     if "store" in settings:
+        _check_directory(settings["store"])
         _warn_of_records(context, name, settings["store"])
     key = options.key(context) if options.has_key else {}
     with _changed_file(context) as config:
@@ -125,6 +126,14 @@ def set_(context: Context, name: Name, *, options: AccountOptions, preferences: 
         if words == {"words": {}}:
             del config.profiles[name]["words"]
     return _changed(context, config, name, "Changed")
+
+
+def _check_directory(store: str) -> None:
+    """Raise ConfigurationError if the file of a store is in a directory that this user cannot access."""
+    location = location_of(store)
+    if isinstance(location, Path):
+        with files.explained("use the store", location, "nothing was changed"), suppress(FileNotFoundError):
+            location.stat()
 
 
 def _warn_of_records(context: Context, name: str, to: str) -> None:

@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 from msgctl import files
 from msgctl.config.profiles import SANDBOX_STORE
-from msgctl.errors import MsgctlError, StoreNotReachedError
+from msgctl.errors import MissingStoreError, MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
@@ -52,13 +52,16 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 class SQLite(Database):
-    """A connection to a file, which is created if it is missing. A statement waits up to ``timeout`` seconds."""
+    """A connection to a file, which is created if it is missing. A statement waits up to ``timeout`` seconds.
+
+    Without ``creates``, a missing file raises MissingStoreError.
+    """
 
     _connected: ClassVar[WeakKeyDictionary[SQLite, tuple[int, int]]] = WeakKeyDictionary()
     """The open connections of this process, with their files."""
     _guard: ClassVar[Lock] = Lock()
 
-    def __init__(self, path: Path, timeout: float = 30.0) -> None:
+    def __init__(self, path: Path, timeout: float = 30.0, *, creates: bool = True) -> None:
         self.path = Path(os.path.realpath(path))  # all processes use the same lock file, even through a link
         self.place = files.shown(path)
         self.delete_command = shlex.join(["rm", "-f", *(f"{self.path}{suffix}" for suffix in ("", "-wal", "-shm"))])
@@ -75,7 +78,8 @@ class SQLite(Database):
         if self.path.name == SANDBOX_STORE:  # MSGCTL_STORE is another store
             hint = files.access_hint(self.path, files.STATE_ELSEWHERE)
         with files.explained("use the store", path, "nothing was sent", hint):
-            files.make_folder(self.path.parent)
+            if creates:
+                files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:
                 raise unusable(
                     f"The store {self.place} is on a network file system ({kind}), where SQLite is not safe",
@@ -86,6 +90,8 @@ class SQLite(Database):
             if not self.path.exists():
                 if beside:
                     raise self.damaged(f"{files.shown(beside[0])} exists without it")
+                if not creates:
+                    raise MissingStoreError(f"The store {self.place} does not exist yet")
                 self._create()
             if not self.path.stat().st_size:
                 raise self.damaged("it is empty")

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgctl import files
 from msgctl.config.urls import is_store_url
-from msgctl.errors import MissingStoreError
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
@@ -144,9 +142,7 @@ def open_store(
     else:
         from msgctl.store.sqlite import SQLite
 
-        if not creates and not Path(location).exists():
-            raise MissingStoreError(f"The store {files.shown(Path(location))} does not exist yet")
-        db = SQLite(Path(location), timeout)
+        db = SQLite(Path(location), timeout, creates=creates)
     try:
         db.check(creates=creates)
         upgrades.upgrade(db)
