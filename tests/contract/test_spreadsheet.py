@@ -76,6 +76,12 @@ def test_a_workbook_has_text_numbers_and_times(book: Path) -> None:
     assert second[:5] == [3, "003", "", 1.5, "two; parts,\nand lines\\x1b"]
 
 
+def test_people_can_read_the_messages_of_a_workbook_and_filter_it(book: Path) -> None:
+    spreadsheet.save(book, ("line", "message"), [{"line": 2, "message": "Hola"}])
+    assert re.search(r'<col min="2" max="2" width="60.', sheet(book))
+    assert '<autoFilter ref="A1:B2"/>' in sheet(book)
+
+
 def test_no_cell_is_a_formula(book: Path) -> None:
     assert "<f>" not in sheet(saved(book, *FORMULAS))
     assert [text.strip() for (text,) in cells(book)[1:]] == [text.replace("\t", "\\t") for text in FORMULAS]

@@ -170,7 +170,9 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
                 check = Hint("Wait for the rest: ", f"job states {name} --follow")
             steps.append(check)
         if deliveries.undelivered and is_polled:
-            steps.append(Hint("See who was not reached: ", f"job report {name} --only undelivered"))
+            # Nobody sends to the pending recipients of a cancelled job.
+            not_reached = f"pending,{UNDELIVERED}" if job.state == "cancelled" and job.pending else UNDELIVERED
+            steps.append(Hint("See who was not reached: ", f"job report {name} --only {not_reached}"))
         if deliveries.undelivered and job.state != "cancelled":
             steps.append(Hint("Resend to them: ", f"job resend {name} --only undelivered"))
     if job.shown_state == "paused":

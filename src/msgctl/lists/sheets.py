@@ -82,7 +82,10 @@ def _refuse_hidden(sheet: Sheet, name: str, reading: Reading, note: Callable[[st
         hint = "Show hidden rows in Excel: without them, a person would get the message."
     elif reading.leaves_out:
         hint = "Show hidden rows in Excel. With --skip-hidden, these people are left out, and would get messages."
-    raise FileError(f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter", hint)
+    noun = "row" if len(sheet.hidden) == 1 else "rows"
+    where = f"sheet {quote(sheet.name)}, {noun} {some_of([str(row) for row in sorted(sheet.hidden)])}"
+    what = f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter ({where})"
+    raise FileError(what, hint)
 
 
 def _rows(

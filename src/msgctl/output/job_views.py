@@ -33,10 +33,13 @@ if TYPE_CHECKING:
     from msgctl.jobs.plan import Plan
     from msgctl.jobs.report import Summary
     from msgctl.jobs.settings import Settings
+    from msgctl.jobs.tally import Tally
     from msgctl.store.recipients import FileRow
 
 OUTCOMES = ("accepted", "refused", "unknown", "pending")
 """The outcomes of recipients that a job sends to."""
+FIXED = {"voice": "Voice", "audio-code": "Audio code"}
+"""The headings of parameters that all calls of a job share."""
 WIDEST_BAR = 80
 MAX_EXAMPLE = 2_000
 """Maximum characters of a message in the summary; an SMS of ten segments has 1,530."""
@@ -144,9 +147,11 @@ def plan_parts(plan: Plan, now: datetime, host: str = "") -> Iterator[Renderable
     pairs = [*_facts(settings, recipients, plan.due, now), ("Credits", _cost(plan))]
     if settings.performs.channel == "sms" and tally.credits:
         pairs.append(("Segments", Text(f"{tally.credits:,}")))
-    if tally.first:
-        texts = [", ".join(text) if isinstance(text, list) else str(text) for text in tally.first.message.values()]
-        pairs.append(("First", Text(shorten("; ".join(texts), MAX_EXAMPLE))))
+    for name, heading in FIXED.items():
+        if name in settings.fixed:
+            pairs.append((heading, Text(cell(settings.fixed[name]))))
+    if tally.first and tally.first.message:
+        pairs.append(("First", _first(tally.first, tally)))
     if tally.most_expensive:
         pairs.append(("Most expensive", _most_expensive(tally.most_expensive)))
     yield FieldList(pairs)
@@ -222,6 +227,16 @@ def _cost(plan: Plan) -> Text:
         shares = ", ".join(f"{name} {count:,}" for name, count in countries.most_common())
         details.append((f"   {scope}{shares}", "dim"))
     return Text.assemble((f"{estimate} {needed:,}", "bold"), *details)
+
+
+def _first(row: FileRow, tally: Tally) -> Text:
+    """Return the first message, and its recipient if somebody in an earlier line gets nothing."""
+    texts = [", ".join(text) if isinstance(text, list) else str(text) for text in row.message.values()]
+    message = Text(shorten("; ".join(texts), MAX_EXAMPLE))
+    left_out = [rows[0].line for rows in tally.first_left_out.values() if rows]
+    if min(left_out, default=row.line) < row.line:
+        message.append(f"\nline {row.line} · {row.phone}", "dim")
+    return message
 
 
 def _most_expensive(row: FileRow) -> Text:

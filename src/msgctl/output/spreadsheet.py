@@ -125,6 +125,9 @@ def _workbook(
 def _fill(book: Any, columns: Sequence[str], rows: Iterable[Document], header: bool, zone: tzinfo | None) -> int:
     sheet = book.add_worksheet()
     sheet.set_column(0, len(columns) - 1, 18)
+    if "message" in columns:
+        index = columns.index("message")
+        sheet.set_column(index, index, 60)
     sheet.ignore_errors({"number_stored_as_text": f"A1:XFD{MAX_ROWS}"})
     day, time = (book.add_format({"num_format": form}) for form in ("yyyy-mm-dd", "yyyy-mm-dd hh:mm:ss"))
     if header:
@@ -149,6 +152,8 @@ def _fill(book: Any, columns: Sequence[str], rows: Iterable[Document], header: b
                 sheet.write_datetime(line, index, moment, form)
             elif text:
                 sheet.write_string(line, index, _fitting(text, name))
+    if header:
+        sheet.autofilter(0, 0, number, len(columns) - 1)
     return number
 
 
