@@ -266,6 +266,14 @@ def test_a_store_is_moved_to_postgresql_and_back_and_the_profile_follows(
     monkeypatch.setenv("MSGCTL_STORE", url)  # as another machine that does not know of the move
     closed = tool("sms", "send", ANA, "-m", "Hola", "--json")
     assert f"was moved to {home}/back.sqlite3 on {socket.gethostname()}" in closed.error["message"]
+    assert "export MSGCTL_STORE=" in closed.error["hint"]
+    with monkeypatch.context() as change:
+        change.setattr(socket, "gethostname", lambda: "another")
+        refused = tool("sms", "send", ANA, "-m", "Hola")
+    assert ("move it to PostgreSQL on" in refused.err, "MSGCTL_STORE" in refused.err) == (True, False)
+    (home / "back.sqlite3").unlink()  # a machine with the same name
+    closed = tool("sms", "send", ANA, "-m", "Hola", "--json")
+    assert (closed.code, "MSGCTL_STORE" in closed.error["hint"]) == (3, False)
 
 
 def test_a_profile_whose_store_gets_another_user_or_a_password_keeps_its_store_without_a_warning(

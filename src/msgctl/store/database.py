@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -54,6 +56,11 @@ class Mark:
     def place_and_machine(self) -> str:
         """The new store, with its machine if it is a file."""
         return f"{self.place} on {clean(self.machine)}" if self.machine else self.place
+
+    @property
+    def is_usable_here(self) -> bool:
+        """Whether the new store is a database, or a file that is on this machine; machines may have the same name."""
+        return not self.machine or (self.machine == socket.gethostname() and os.access(self.place, os.R_OK))
 
 
 class Database(ABC):
@@ -215,9 +222,13 @@ class Database(ABC):
             return
         mark = Mark.load(text)
         if mark.state == "moved":
-            there = " there" if mark.machine else ""
-            fix = f"Use the new store{there}, in the profile or in MSGCTL_STORE."
-            raise StoreMovedError(f"The store {self.place} was moved to {mark.place_and_machine}", fix, mark.place)
+            what = f"The store {self.place} was moved to {mark.place_and_machine}"
+            if not mark.is_usable_here:
+                fix = (
+                    f"Machines cannot share a file. To share the store, move it to PostgreSQL on {clean(mark.machine)}."
+                )
+                raise unusable(what, fix)
+            raise StoreMovedError(what, "Use the new store, in the profile or in MSGCTL_STORE.", mark.place)
         what = f"The store {self.place} is being moved to {mark.place_and_machine}"
         if mark.state == "arriving":
             what = f"Not everything has arrived in the store {self.place}"
