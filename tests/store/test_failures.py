@@ -21,11 +21,13 @@ import pytest
 
 from conftest import KEY
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
+from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, people, upgrades
 from msgctl.store.owners import take
 from msgctl.store.postgresql import PostgreSQL
+from msgctl.store.sends import Key, SendRecord, Single, StoredResult
 from msgctl.store.store import Store, open_store
-from store.campaigns import ANA, EVA, LUIS, phone, published, sent
+from store.campaigns import ACCOUNT, ANA, EVA, LUIS, phone, published, sent
 from store.processes import before_lock, child, status_of
 from support import PATIENCE
 from support.commands import ALL, PHONE
@@ -645,6 +647,18 @@ def test_only_a_sender_that_is_silent_loses_its_locks(postgres: Cluster) -> None
     with closing(open_store(postgres.url(), timeout=60)) as store:
         take(store, number)
         assert store.db.value("SHOW idle_session_timeout") == "70s", "a statement may take a minute"
+
+
+def test_a_session_may_be_silent_after_a_send_that_is_not_repeated(postgres: Cluster) -> None:
+    key = Key("greeting", b"digest", 1)
+    single = Single(ACCOUNT, "main", "sms send", "{}", [ANA], is_contact=True, digest=b"greeting")
+    with closing(open_store(postgres.url())) as store:
+        first = SendRecord(store, single, key)
+        first.begin()
+        assert store.db.value("SHOW idle_session_timeout") != "0"
+        first.end([Outcome(ANA, "accepted", "id-1")], StoredResult(0, 200, b"{}"))
+        assert SendRecord(store, single, key).begin() is not None
+        assert store.db.value("SHOW idle_session_timeout") == "0"
 
 
 def test_a_store_that_an_abandoned_thread_may_use_stays_open(opened: Callable[[], Store]) -> None:

@@ -153,7 +153,6 @@ class SendRecord:
         """
         store, single, key = self.store, self._single, self.key
         store.owner  # noqa: B018 (its lock is held before other processes can see it)
-        store.db.limit_idle(True)
         if key is None:
             with store.db.transaction(single.account):
                 number = self._intend()
@@ -224,6 +223,7 @@ class SendRecord:
         """Store the intent, and return the number of the send. Called in a transaction."""
         store, single = self.store, self._single
         _refuse_optouts(store, single)
+        store.db.limit_idle(True)
         db, now = store.db, store.now()
         number = int(
             db.value(
