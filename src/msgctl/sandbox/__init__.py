@@ -4,8 +4,7 @@ It follows the API, version 1.0.0. It shares `operations`, `segments`, `errors`,
 msgctl, but imports nothing of `http`, so that client and emulator cannot share a mistake.
 
 `routing.respond` converts a `protocol.SandboxRequest` to a `protocol.SandboxResponse`. `protocol.parameters_of`
-checks the parameters, and `handlers` has one function for each record. Each operation is one transaction in an SQLite
-file.
+checks the parameters, and `handlers` carries out the operations. Each operation is one transaction in an SQLite file.
 `transport.SandboxTransport` replaces the network, `server` offers the sandbox over HTTP, and `serving` starts a server
 with its settings. `endpoints` contains the controls for ``msgctl sandbox`` and programs.
 
@@ -14,8 +13,8 @@ Details that the API does not specify are invented:
 - Credits: 1000 at the start. An SMS costs one for each segment, and a call or a chat-app message costs one. A
   verification code costs as much as its message or call. Undelivered messages are charged as well.
 - Values of ``error``: MISSING_PARAMETER, INVALID_PARAMETER, UNAUTHORIZED, NOT_ENOUGH_CREDITS, NOT_FOUND,
-  INVALID_NAME, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, INVALID_TEMPLATE, and METHOD_NOT_ALLOWED with status 405. An
-  unknown path is 404, NOT_FOUND. ``msg`` mentions the parameter.
+  INVALID_NAME, INVALID_CODE, EXPIRED_CODE, NOT_PREMIUM, INVALID_TEMPLATE, INVALID_OPERATION (not emulated), and
+  METHOD_NOT_ALLOWED with status 405. An unknown path is 404, NOT_FOUND. ``msg`` mentions the parameter.
 - A phone number is an optional ``+`` and 5 to 15 digits, and a country code is any two letters. An empty parameter
   counts as not sent. A repeated parameter is refused, and an unknown one is ignored. A body has at most 1 MiB.
 - ``status`` of an SMS dispatch: 1 if any message was accepted, 0 if every number is blocked. ``status`` of calls,

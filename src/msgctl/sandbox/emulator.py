@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
 from random import Random, SystemRandom
@@ -21,7 +20,7 @@ from typing import NamedTuple
 from msgctl import files
 from msgctl.operations import OPERATIONS, Effect, Operation
 from msgctl.sandbox import responses, state
-from msgctl.sandbox.handlers import HANDLERS, Scope, sample
+from msgctl.sandbox.handlers import HANDLERS, Scope
 from msgctl.sandbox.protocol import (
     BASE_PATH,
     CREDENTIALS,
@@ -157,6 +156,8 @@ class Emulator:
             return Refusal("NOT_FOUND", why, status=404).response()
         if request.method != operation.method:
             return wrong_method(operation.path, operation.method).response()
+        if operation.name not in HANDLERS:
+            return Refusal("INVALID_OPERATION", f"the sandbox does not emulate {operation.path}").response()
         try:
             account = parameters_of(CREDENTIALS[operation.credentials], request)
             if (account["client"], account["key"]) != (self.settings.client, self.settings.key):
@@ -168,8 +169,7 @@ class Emulator:
                 now = self.now(db)
                 is_observed = self.account.responses == responses.OBSERVED
                 scope = Scope(db, now, self.account.credits, self.random, self.origin, is_observed)
-                handler = HANDLERS.get(operation.record.name) or partial(sample, operation.record)
-                record = handler(scope, values)
+                record = HANDLERS[operation.name](scope, values)
                 if isinstance(record, Refusal):
                     return self.refused(record, operation)
                 if is_observed:

@@ -1,4 +1,4 @@
-"""The handler of each operation: it takes the scope and the checked parameters, and returns the record.
+"""The handlers of the operations: each takes the scope and the checked parameters, and returns the record.
 
 A handler raises `protocol.Refusal` to refuse the request; its transaction is then rolled back.
 
@@ -28,7 +28,6 @@ from msgctl.operations import (
     Kind,
     Record,
     ResponseField,
-    Shape,
 )
 from msgctl.sandbox import responses
 from msgctl.sandbox.protocol import JsonObject, Refusal, invalid, missing, quoted
@@ -49,8 +48,6 @@ DEFAULT_TEMPLATE = "verification-code"
 MISSING_TEMPLATE = "missing"
 """The only name of a template that is refused."""
 ALIAS_LENGTH = 7
-SAMPLES = 12
-"""Elements of an array of sample values."""
 
 _DIGITS = 6
 _ALPHABET = string.ascii_letters + string.digits
@@ -386,39 +383,19 @@ def _is_taken(scope: Scope, column: str, value: str) -> bool:
     return scope.db.execute(f"SELECT 1 FROM urls WHERE {column} = ?", (value,)).fetchone() is not None  # noqa: S608
 
 
-def sample(record: Record, scope: Scope, values: Values) -> JsonObject:
-    """Return a record of sample values, for an operation that the sandbox does not emulate."""
-    return {field.name: _sample(field, record.shape, scope, values) for field in record.fields}
-
-
-def _sample(field: ResponseField, shape: Shape, scope: Scope, values: Values, number: int = 1) -> object:
-    """Return a sample value. An array of a dispatch has an element per recipient; any other array has `SAMPLES`."""
-    if field.kind is Kind.ARRAY:
-        count = len(values["phone"]) if shape is Shape.DISPATCH else SAMPLES
-        return [
-            {inner.name: _sample(inner, shape, scope, values, number) for inner in field.of}
-            for number in range(1, count + 1)
-        ]
-    if field.kind in (Kind.INTEGER, Kind.NUMBER):
-        return number
-    if field.name in ("status", "state"):
-        return ACCEPTED
-    if field.name == "phone" and shape is Shape.DISPATCH:
-        return values["phone"][number - 1]
-    return new_id(scope.random) if field.name == "id" else f"{field.name} {number}"
-
-
 HANDLERS: Mapping[str, Callable[[Scope, Values], object]] = {
-    operations.RESPONSE_BALANCE.name: balance,
-    operations.RESPONSE_SECURITY.name: block_phone,
-    operations.RESPONSE_SMS.name: send_sms,
-    operations.RESPONSE_CALL.name: send_call,
-    operations.RESPONSE_STATE.name: messages_state,
-    operations.RESPONSE_SMS_2FA.name: send_code_by_sms,
-    operations.RESPONSE_CALL_2FA.name: send_code_by_call,
-    operations.RESPONSE_SUCCESS.name: verify,
-    operations.RESPONSE_URL_SHORT.name: shorten,
-    operations.RESPONSE_STATISTIC.name: statistic,
-    operations.RESPONSE_CHATAPP.name: send_by_chatapp,
+    operations.BALANCE.name: balance,
+    operations.BLOCK_PHONE.name: block_phone,
+    operations.SEND_SMS.name: send_sms,
+    operations.SEND_CALL.name: send_call,
+    operations.MESSAGES_STATE.name: messages_state,
+    operations.SMS_2FA.name: send_code_by_sms,
+    operations.CALL_2FA.name: send_code_by_call,
+    operations.VERIFY_2FA.name: verify,
+    operations.URL_SHORT.name: shorten,
+    operations.URL_STATISTIC.name: statistic,
+    operations.CHATAPP_SEND.name: send_by_chatapp,
+    operations.CHATAPP_ORDER.name: send_by_chatapp,
+    operations.CHATAPP_2FA.name: send_by_chatapp,
 }
-"""The handlers by the name of the record that they return."""
+"""The handlers by the name of their operation."""
