@@ -1,8 +1,8 @@
 """The client of the service: send a request, and return its response or raise an error.
 
 Only this module decides which requests may be retried. A request that may have been sent is retried only if it changes
-nothing (GET /balance, GET /messages-state, POST /url/short-statistic). A send is never retried then, because the
-service cannot distinguish a retry from a second message.
+nothing (GET /balance, GET /messages-state, POST /url/short-statistic, `api GET`). A send is never retried then, because
+the service cannot distinguish a retry from a second message.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ FORM_TYPE = "application/x-www-form-urlencoded"
 
 KIB = 1024
 MAX_RESPONSE = 4096 * KIB
-"""The largest response to `url stats`, `api` and the sandbox's own endpoints, in bytes."""
+"""The largest response to `url stats` and `api`, in bytes."""
 MAX_SHARED_RESPONSE = 5 * 1024 * KIB
 """The largest response to any other request, in bytes."""
 MAX_SHARED = 100

@@ -1,8 +1,8 @@
 """The sandbox's own endpoints: its inbox and controls under ``/sandbox``, the inbox page, and short URLs.
 
 Each endpoint under ``/sandbox`` is a function with a description (`_endpoint`). The list at ``GET /sandbox``
-and the commands are built from these descriptions. A served sandbox needs no credentials for them, and
-refuses web pages of another origin.
+is built from these descriptions. A served sandbox needs no credentials for them, and refuses web pages of another
+origin.
 """
 
 from __future__ import annotations

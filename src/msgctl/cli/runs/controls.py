@@ -16,7 +16,7 @@ from msgctl.text import shorten
 if TYPE_CHECKING:
     from msgctl.http.transport import RawResponse
 
-MAX_RESPONSE = 256 * 1024 * 1024
+MAX_CONTROL_RESPONSE = 256 * 1024 * 1024
 """Maximum bytes of a response. An inbox can be large. This limit is safe, because the first response must come from a
 sandbox.
 """
@@ -81,7 +81,7 @@ class Controls:
             content["params"] = fields
         request = httpx.Request(method, self._origin + OWN_PATH + path, headers={"Accept": JSON_TYPE}, **content)
         try:
-            response = exchange(self._transport, request, self._seconds + fields.get("wait", 0), MAX_RESPONSE)
+            response = exchange(self._transport, request, self._seconds + fields.get("wait", 0), MAX_CONTROL_RESPONSE)
             fault = response.fault
         except NotReachedError:
             raise NotReachedError(f"No sandbox at {shorten(self._origin)}", START) from None
