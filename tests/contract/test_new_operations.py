@@ -1,4 +1,4 @@
-"""A new operation needs its data in `msgctl.operations`, and a handler in the sandbox: a read that lists, and a send."""
+"""A new operation needs only its data in `msgctl.operations`, except in the sandbox: here, a list and a send."""
 
 from __future__ import annotations
 
