@@ -19,7 +19,7 @@ from pathlib import Path
 from msgctl.errors import ConfigurationError
 from msgctl.text import clean, shorten
 
-MAX_WAIT = 10.0
+LOCK_WAIT = 10.0
 """Seconds that a change waits for a change by another process."""
 PAUSE = 0.01
 
@@ -93,7 +93,7 @@ def changing(path: Path) -> Iterator[None]:
     symbolic link, so that all processes use the same lock.
     """
     lock = _beside(_target(path), "lock")
-    with locked(lock, MAX_WAIT, "nothing was changed") as is_held:
+    with locked(lock, LOCK_WAIT, "nothing was changed") as is_held:
         if not is_held:
             what = f"Another program has locked {shown(lock)}"
             raise ConfigurationError(what, "Try again when it is done.", consequence="nothing was changed")

@@ -77,7 +77,9 @@ def fill(store: Store, base_url: str, number: int) -> None:
 
 def _copy(db: Database, first: int, copy: int, age: int) -> None:
     """Add an older copy of a job with other recipients."""
-    columns = [name for name in jobs.COLUMNS.split(", ") if name not in ("number", "id", "created", "begun", "updated")]
+    columns = [
+        name for name in jobs.JOB_COLUMNS.split(", ") if name not in ("number", "id", "created", "begun", "updated")
+    ]
     listed = ", ".join(columns)
     number = db.value(
         f"""INSERT INTO job (id, created, begun, updated, is_contact, {listed})

@@ -19,7 +19,7 @@ from psycopg.waiting import Ready, Wait
 from faults.machine import Process
 from msgctl.errors import StoreNotReachedError
 from msgctl.store.database import Row
-from msgctl.store.move import TABLES
+from msgctl.store.move import PRIMARY_KEYS
 from msgctl.store.postgresql import PostgreSQL
 from msgctl.store.sqlite import SQLite
 from msgctl.store.store import open_store
@@ -142,7 +142,7 @@ class SQLiteStores(Stores):
 
     def empty(self) -> None:
         with self.store.db.transaction():
-            for table in (*TABLES, "sqlite_sequence"):
+            for table in (*PRIMARY_KEYS, "sqlite_sequence"):
                 self.store.db.change(f"DELETE FROM {table}")
 
 
@@ -242,7 +242,7 @@ class PostgreSQLStores(Stores):
         self._admin.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
 
     def empty(self) -> None:
-        tables = ", ".join(f"msgctl.{table}" for table in TABLES)
+        tables = ", ".join(f"msgctl.{table}" for table in PRIMARY_KEYS)
         self._admin.execute(f"TRUNCATE {tables} RESTART IDENTITY".encode())
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from golden.views import FOLDER, TERMINALS, Terminal, Viewer
 from msgctl.commands.doctor import FIELDS
 from msgctl.commands.history import HISTORY_FIELDS
 from msgctl.commands.sandbox import INBOX_COLUMNS
-from msgctl.jobs.report import COLUMNS, JOB_FIELDS, Summary
+from msgctl.jobs.report import JOB_FIELDS, REPORT_COLUMNS, Summary
 from msgctl.jobs.settings import Settings
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store.jobs import Job
@@ -234,7 +234,7 @@ RESULTS: dict[str, tuple[Sequence[str], Layout]] = {
     "history": (HISTORY_FIELDS, Layout.HISTORY),
     "inbox": (INBOX_COLUMNS, Layout.INBOX),
     "doctor": (FIELDS, Layout.CHECKS),
-    "job_report": ((*COLUMNS, "name"), Layout.REPORT),
+    "job_report": ((*REPORT_COLUMNS, "name"), Layout.REPORT),
 }
 """The fields and layout of the results in `results/`."""
 

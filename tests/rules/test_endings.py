@@ -9,10 +9,10 @@ import pytest
 
 from msgctl.errors import Hint, MsgctlError, NotReachedError
 from msgctl.jobs.ending import counts, error_of, resume_hint
-from msgctl.store.jobs import COLUMNS, Job
+from msgctl.store.jobs import JOB_COLUMNS, Job
 from msgctl.store.lifecycle import Command, Ending, Why, check_allowed, replayed_ending, state_after
 
-_ZEROS: Any = [0] * len(COLUMNS.split(","))
+_ZEROS: Any = [0] * len(JOB_COLUMNS.split(","))
 JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None, profile="main", ending="", owner=None, removed=None)
 MIXED: Any = {"accepted": 4, "refused": 1, "unknown": 1, "sending": 1, "pending": 2}
 SUMMARY = "4 of 9 recipients accepted, 1 refused, 2 unknown, 2 pending"

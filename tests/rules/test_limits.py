@@ -14,14 +14,14 @@ from msgctl.credits import CREDIT
 from msgctl.jobs.ending import counts
 from msgctl.jobs.limits import CATCH_UP, MAX_WAITS, Backoff, Budget, FailureCounter, RateLimiter
 from msgctl.outcomes.outcome import Outcome
-from msgctl.store.jobs import COLUMNS, Job
+from msgctl.store.jobs import JOB_COLUMNS, Job
 from msgctl.store.lifecycle import Why, state_after
 from msgctl.store.results import Charges, Intent
 from support.jobs import accepting, numbers, of_phones, sent
 from support.service import Service, respond
 from support.tool import Tool
 
-_ZEROS: Any = [0] * len(COLUMNS.split(","))
+_ZEROS: Any = [0] * len(JOB_COLUMNS.split(","))
 JOB = replace(Job(*_ZEROS), id="20261121-362e8c", name=None)
 
 

@@ -18,7 +18,7 @@ from conftest import KEY
 from msgctl.errors import ConditionError, ConfigurationError, MissingStoreError, UsageError
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, move, people, upgrades
-from msgctl.store.move import TABLES
+from msgctl.store.move import PRIMARY_KEYS
 from msgctl.store.owners import take
 from msgctl.store.removal import discard
 from msgctl.store.sends import Key, SendRecord, Single, StoredResult
@@ -69,8 +69,10 @@ def moved(old: str, new: str) -> None:
 
 def rows_of(location: str) -> dict[str, list[object]]:
     with closing(open_store(location, is_moving=True)) as store:
-        columns = {table: ", ".join(store.db.columns(table)) for table in TABLES}
-        return {table: sorted(store.db.rows(f"SELECT {columns[table]} FROM {table}"), key=repr) for table in TABLES}
+        columns = {table: ", ".join(store.db.columns(table)) for table in PRIMARY_KEYS}
+        return {
+            table: sorted(store.db.rows(f"SELECT {columns[table]} FROM {table}"), key=repr) for table in PRIMARY_KEYS
+        }
 
 
 def is_usable(location: str) -> bool:
@@ -94,7 +96,7 @@ def test_every_table_is_moved() -> None:
         for statement in upgrades.statements(step)
         if statement.startswith("DROP TABLE")
     }
-    assert created - dropped == {*TABLES}
+    assert created - dropped == {*PRIMARY_KEYS}
 
 
 def test_a_move_killed_at_any_change_is_finished_by_the_same_command_and_nothing_sends_meanwhile(
@@ -102,7 +104,7 @@ def test_a_move_killed_at_any_change_is_finished_by_the_same_command_and_nothing
 ) -> None:
     monkeypatch.setattr(move, "PAGE", 2)
     before = rows_of(full)
-    assert all(before[table] for table in TABLES if table != "usage")
+    assert all(before[table] for table in PRIMARY_KEYS if table != "usage")
     open_store(elsewhere).close()
 
     def attempt(changes: int) -> int:

@@ -60,7 +60,7 @@ def parameters() -> Iterator[object]:
 @pytest.mark.parametrize(("path", "story", "responses"), list(parameters()))
 def test_story(path: Path, story: Story, responses: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(home, monkeypatch, observed=responses == "observed")
-    monkeypatch.setattr("msgctl.jobs.limits.MAX_WAIT", 0.1)  # a job in this process waits for real
+    monkeypatch.setattr("msgctl.jobs.limits.MAX_BACKOFF", 0.1)  # a job in this process waits for real
     if any(line.startswith("start ") for _, line, _ in story.steps):
         scene.tool.clock.now = time.time()  # processes follow the machine's clock
     try:

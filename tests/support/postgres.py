@@ -24,7 +24,7 @@ import psycopg
 import trustme
 
 from conftest import KEY
-from msgctl.store.move import TABLES
+from msgctl.store.move import PRIMARY_KEYS
 from msgctl.store.store import open_store
 from msgctl.store.upgrades import VERSION
 from support import PATIENCE, programs
@@ -45,7 +45,7 @@ _SHAPE = """SELECT relname, relnatts, relowner::regrole::text FROM pg_class
 """The tables, indexes and sequences of a store."""
 _DELETIONS = "; ".join(
     [
-        *(f"DELETE FROM msgctl.{table}" for table in (*TABLES, "meta")),
+        *(f"DELETE FROM msgctl.{table}" for table in (*PRIMARY_KEYS, "meta")),
         f"INSERT INTO msgctl.meta VALUES ('id', md5(random()::text)), ('version', '{VERSION}')",
         "SELECT setval(oid, 1, false) FROM pg_class WHERE relnamespace = 'msgctl'::regnamespace AND relkind = 'S'",
     ]

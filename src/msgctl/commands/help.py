@@ -11,7 +11,7 @@ from msgctl.cli.shell.options import Choice
 from msgctl.cli.shell.tree import UnknownCommandError, children_of, command, group
 from msgctl.output.result import OwnResult, TextResult
 
-COLUMNS = ("name", "effect", "summary")
+COMMAND_COLUMNS = ("name", "effect", "summary")
 """The columns of `msgctl commands`."""
 
 MAX_WIDTH = 80
@@ -83,7 +83,7 @@ def help(  # noqa: A001
     return None
 
 
-@command(app, "commands", "msgctl commands", "msgctl commands --json", output=COLUMNS)
+@command(app, "commands", "msgctl commands", "msgctl commands --json", output=COMMAND_COLUMNS)
 def commands(ctx: typer.Context) -> OwnResult:
     """Describe every command, its options and its output.
 
@@ -100,7 +100,7 @@ def commands(ctx: typer.Context) -> OwnResult:
     description = document(describe(ctx.find_root().command))
     if context.is_json:
         return OwnResult(description, ())
-    return OwnResult(description["commands"], COLUMNS)
+    return OwnResult(description["commands"], COMMAND_COLUMNS)
 
 
 @command(

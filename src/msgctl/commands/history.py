@@ -30,7 +30,7 @@ HISTORY_FIELDS = (
 )
 SHOWN = 20
 """Entries that a terminal shows without --limit."""
-MAX_LISTED = 1_000_000
+MAX_LIMIT = 1_000_000
 
 app = group(
     """Show messages that were sent, and their results.
@@ -73,7 +73,7 @@ class Listing(StoredNumbers, Period):
     ] = None
     limit: Annotated[
         int | None,
-        number_option("--limit", "Only the newest N entries. [default: all; on a terminal 20]", 1, MAX_LISTED),
+        number_option("--limit", "Only the newest N entries. [default: all; on a terminal 20]", 1, MAX_LIMIT),
     ] = None
     save: Annotated[Path | None, save_option()] = None
 

@@ -32,11 +32,11 @@ from msgctl.credits import as_credits
 from msgctl.errors import Hint, UsageError
 from msgctl.jobs.limits import Budget, budget_of, canary_left
 from msgctl.jobs.report import (
-    COLUMNS,
     DELIVERIES,
     JOB_FIELDS,
     LIST_FIELDS,
-    OUTCOMES,
+    REPORT_COLUMNS,
+    ROW_OUTCOMES,
     UNDELIVERED,
     report_rows,
     selected,
@@ -221,7 +221,7 @@ class _Outcome(Choice):
             return super().__call__(text)
         except UsageError as error:
             is_undelivered = classify(text, NO_WORDS) in (Delivery.FAILED, Delivery.NOT_ANSWERED)
-            if text.lower() in OUTCOMES or not is_undelivered:
+            if text.lower() in ROW_OUTCOMES or not is_undelivered:
                 raise
             raise error.replaced(hint=f"{quote(text)} is a delivery state: use --only {UNDELIVERED}") from None
 
@@ -236,7 +236,7 @@ class _Outcomes(Choices, _Outcome):
     "msgctl job report 20261121-3f9a2c -o csv > report.csv",
     "msgctl job report 20261121-3f9a2c --only unknown",
     "msgctl job report --last --save report.xlsx",
-    output=COLUMNS,
+    output=REPORT_COLUMNS,
     has_more_columns=True,
     json="list",
 )
@@ -248,9 +248,9 @@ def report(
         typer.Option(
             "--only",
             metavar="OUTCOME",
-            help=f"Only recipients with these outcomes ({', '.join(OUTCOMES)}), or accepted ones with these "
+            help=f"Only recipients with these outcomes ({', '.join(ROW_OUTCOMES)}), or accepted ones with these "
             f"delivery states ({', '.join(DELIVERIES)}). Repeatable, or separated by commas.",
-            parser=_Outcomes((*OUTCOMES, *DELIVERIES), "outcome"),
+            parser=_Outcomes((*ROW_OUTCOMES, *DELIVERIES), "outcome"),
         ),
     ] = None,
     save: Annotated[Path | None, save_option()] = None,
@@ -262,7 +262,7 @@ def report(
     wanted = [outcome for chosen in only or () for outcome in chosen]
     job = which.resolve(context)
     words = context.words_of(job.profile)
-    columns = with_columns_of_file(COLUMNS, Settings.shown(job.settings).columns)
+    columns = with_columns_of_file(REPORT_COLUMNS, Settings.shown(job.settings).columns)
     context.check_fields(columns)
     if job.attempt > 1:
         cost = plural(as_credits(job.credits) or 0, "credit")

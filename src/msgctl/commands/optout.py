@@ -35,7 +35,7 @@ app = group(
     """
 )
 
-COLUMNS = ("phone", "channel", "added")
+OPTOUT_COLUMNS = ("phone", "channel", "added")
 CORRECT = "Fix the file, or add only the valid numbers with --skip-invalid."
 IMPORTED = ("line", "phone", "outcome", "reason")
 """The columns of the rows of a file, in a dry run."""
@@ -66,7 +66,9 @@ def add(context: Context, phone: Phones, country: StoredNumbers, channel: Channe
     return TextResult("", {"phones": [*wanted], "channel": channel, "added": new})
 
 
-@command(app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=COLUMNS, json="list")
+@command(
+    app, "list", "msgctl optout list", "msgctl optout list -o csv > optouts.csv", output=OPTOUT_COLUMNS, json="list"
+)
 def list_(context: Context, channel: Channel = "all") -> OwnResult:
     """List the numbers that opted out.
 
@@ -81,7 +83,7 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
         for optout in people.optouts(context.store)
         if channel == "all" or optout.channel in (channel, "all")
     ]
-    return OwnResult(rows, COLUMNS, Layout.OPTOUTS, empty="The opt-out list is empty.")
+    return OwnResult(rows, OPTOUT_COLUMNS, Layout.OPTOUTS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")

@@ -17,7 +17,7 @@ from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
 from msgctl.errors import ConditionError
 from msgctl.output.result import Layout, OwnResult, TextResult
-from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_WAIT
+from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_INBOX_WAIT
 
 app = group(
     """The emulator behind `-p sandbox`: nothing is really sent.
@@ -33,7 +33,7 @@ CREDIT_COLUMNS = ("status",)
 FAULT_COLUMNS = ("fault",)
 CLOCK_COLUMNS = ("time", "stopped")
 RESPONSES_COLUMNS = ("responses",)
-MAX_LISTED = 1000
+INBOX_LIMIT = 1000
 """Messages that the inbox shows without --limit."""
 INBOX_COLUMNS = ("time", "kind", "phone", "code", "text")
 
@@ -83,10 +83,10 @@ def inbox(
             "Wait until there is a message; exit with 6 if none arrives.",
             values.seconds,
             "--wait",
-            MAX_WAIT,
+            MAX_INBOX_WAIT,
         ),
     ] = None,
-    limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = MAX_LISTED,
+    limit: Annotated[int, number_option("--limit", "Only the newest N messages.", 1)] = INBOX_LIMIT,
     base_url: BaseUrl = None,
 ) -> OwnResult:
     """Show messages that phones received, newest last.

@@ -29,7 +29,7 @@ CATCH_UP = 0.1
 
 MAX_WAITS = 5
 """Maximum waits without an accepted request between them."""
-MAX_WAIT = 60.0
+MAX_BACKOFF = 60.0
 MAX_RETRY_AFTER = 600.0
 """Maximum seconds of ``Retry-After`` that a job waits; if it is longer, the job pauses."""
 JITTER = 0.05
@@ -163,7 +163,7 @@ class Backoff:
         if started > self._began:
             if self._waits == MAX_WAITS:
                 return True
-            seconds = retry_after or min(2.0**self._waits, MAX_WAIT)
+            seconds = retry_after or min(2.0**self._waits, MAX_BACKOFF)
             self._waits, self._began = self._waits + 1, now
         elif not retry_after:
             return False

@@ -25,17 +25,17 @@ from msgctl.store.results import HasState
 from msgctl.store.store import Store
 from msgctl.text import timestamp
 
-OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
+ROW_OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
 DELIVERED, UNDELIVERED, ON_ITS_WAY = "delivered", "undelivered", "on-its-way"
 DELIVERIES = (DELIVERED, UNDELIVERED, ON_ITS_WAY)
 """The delivery states of accepted recipients; `UNDELIVERED` is any final state except delivered."""
 EXCLUSIONS = {OPTED_OUT: "opted_out", REPEATED: "repeats"}
 """The counts of people whom a job left out, by reason; any other reason is a limit."""
-COLUMNS = ("line", "phone", "outcome", "time", "id", "status", "state", "credits", "error", "message")
+REPORT_COLUMNS = ("line", "phone", "outcome", "time", "id", "status", "state", "credits", "error", "message")
 
 
 JOB_FIELDS = (
-    *("job", "name", "command", "file", "profile", "state", "recipients", *OUTCOMES, "requests"),
+    *("job", "name", "command", "file", "profile", "state", "recipients", *ROW_OUTCOMES, "requests"),
     *("delivered", "undelivered", "on_its_way", "credits", "machine", "phone_column", "due", "created", "updated"),
 )
 """The columns of a job."""
@@ -72,7 +72,7 @@ class Summary:
     def outcomes(self) -> dict[str, int]:
         """The numbers of recipients by outcome. A request in flight is pending while the job runs, then unknown."""
         job = self.job
-        outcomes = {name: getattr(job, name) for name in OUTCOMES}
+        outcomes = {name: getattr(job, name) for name in ROW_OUTCOMES}
         outcomes["pending" if job.is_running else "unknown"] += job.sending
         return outcomes
 
@@ -199,7 +199,7 @@ def _steps_of_scheduled(job: Job, now: int) -> list[str]:
 
 def selected(only: Collection[str], words: AddedWords) -> tuple[list[str], HasState | None]:
     """Return the outcomes in ``only``, and a function that selects its delivery states; None if it has none."""
-    outcomes = [name for name in only if name in OUTCOMES]
+    outcomes = [name for name in only if name in ROW_OUTCOMES]
     if not {*only}.intersection(DELIVERIES):
         return outcomes, None
     return outcomes, lambda state: _delivery(state, words) in only
@@ -213,9 +213,9 @@ def _delivery(state: str | None, words: AddedWords) -> str:
 
 
 def report_rows(store: Store, job: Job, words: AddedWords, only: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield every row of the file with its outcome; ``only`` limits them to some of `OUTCOMES` and `DELIVERIES`."""
+    """Yield every row of the file with its outcome; ``only`` limits them to some of `ROW_OUTCOMES` and `DELIVERIES`."""
     settings = Settings.shown(job.settings)
-    columns = with_columns_of_file(COLUMNS, settings.columns)
+    columns = with_columns_of_file(REPORT_COLUMNS, settings.columns)
     outcomes, has_state = selected(only, words)
     chosen = recipients.with_results(
         store, job.number, outcomes=outcomes, has_state=has_state, is_running=job.is_running

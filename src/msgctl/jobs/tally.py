@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgctl.jobs.report import EXCLUSIONS
-from msgctl.lists.faults import MAX_LISTED
+from msgctl.lists.faults import MAX_NAMED
 from msgctl.phones import country_of
 from msgctl.store import queue, recipients
 from msgctl.store.queue import Exclusion, ExclusionRules
@@ -36,7 +36,7 @@ class Tally:
 
     ``excluded`` counts people who would be left out, by the names in `EXCLUSIONS`. These are estimates: the transaction
     before each request decides. ``repeats_of`` are the numbers of the jobs that sent the same message. ``left_out``
-    counts the rows with an outcome in `LEFT_OUT`; ``first_left_out`` are the first `MAX_LISTED` rows of each outcome.
+    counts the rows with an outcome in `LEFT_OUT`; ``first_left_out`` are the first `MAX_NAMED` rows of each outcome.
     """
 
     messages: int = 0
@@ -72,7 +72,7 @@ class Tally:
         return total
 
     def keep_first(self, outcome: str, row: FileRow) -> None:
-        if len(self.first_left_out[outcome]) < MAX_LISTED:
+        if len(self.first_left_out[outcome]) < MAX_NAMED:
             self.first_left_out[outcome].append(row)
 
     @property

@@ -10,7 +10,7 @@ from msgctl.lists.rows import InvalidRow
 from msgctl.phones import country_name
 from msgctl.text import plural
 
-MAX_LISTED = 20
+MAX_NAMED = 20
 """Maximum rows, columns or sheets that an error or a question lists."""
 LIST_ALL = "To list all invalid rows, add --dry-run -o csv."
 GIVE_COUNTRY = "Add --country-code CC, for example CO. MSGCTL_COUNTRY_CODE and country_code in the profile do the same."
@@ -42,7 +42,7 @@ class Faults:
 
     def add(self, row: InvalidRow) -> None:
         self.invalid += 1
-        if len(self.first) < MAX_LISTED:
+        if len(self.first) < MAX_NAMED:
             self.first.append(row)
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgctl.lists.faults import MAX_LISTED, rows_left_out
+from msgctl.lists.faults import MAX_NAMED, rows_left_out
 from msgctl.lists.formats import FileError
 from msgctl.lists.header import NoTableError, Reading, find_column
 from msgctl.lists.rows import InvalidRow, Recipient
@@ -110,4 +110,4 @@ def _rows(
 
 
 def _quoted(names: Sequence[str]) -> str:
-    return some_of([*map(quote, names)], MAX_LISTED)
+    return some_of([*map(quote, names)], MAX_NAMED)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from msgctl.lists import header
 from msgctl.lists.damage import Damage
-from msgctl.lists.faults import MAX_LISTED, Faults
+from msgctl.lists.faults import MAX_NAMED, Faults
 from msgctl.lists.formats import FileError, RawRow, unmarked
 from msgctl.lists.header import NoTableError, PhoneSource, Reading, has_text
 from msgctl.lists.rows import MAX_SHOWN, InvalidRow, PhoneCells, Recipient
@@ -180,7 +180,7 @@ class Recipients:
         """Return a line for each column that has phones, with the option that chooses it."""
         sheet = f"--sheet {shlex.quote(self.source.sheet)} " if self.source.sheet else ""
         lines = []
-        for index, (phone, line) in sorted((self._likely | self._firsts).items())[:MAX_LISTED]:
+        for index, (phone, line) in sorted((self._likely | self._firsts).items())[:MAX_NAMED]:
             name = header.on_one_line(self.columns[index]) if index < len(self.columns) else ""
             if name:
                 option = f"{sheet}--phone-column {shlex.quote(name)}"

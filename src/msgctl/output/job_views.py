@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from msgctl.jobs.tally import Tally
     from msgctl.store.recipients import FileRow
 
-OUTCOMES = ("accepted", "refused", "unknown", "pending")
+SENT_OUTCOMES = ("accepted", "refused", "unknown", "pending")
 """The outcomes of recipients that a job sends to."""
 FIXED = {"voice": "Voice", "audio-code": "Audio code"}
 """The headings of parameters that all calls of a job share."""
@@ -111,7 +111,7 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
     """Return the bar of a job with its counts. A single count is omitted, because the verdict shows it."""
     yield bar(summary, min(width, WIDEST_BAR))
     shares = []
-    for name in OUTCOMES:
+    for name in SENT_OUTCOMES:
         if number := summary.outcomes[name]:
             share = f" {percentage(number, summary.job.sendable)}"
             if name == "pending" and summary.job.state == "cancelled":
@@ -167,7 +167,7 @@ def _source(settings: Settings) -> str:
 def bar(summary: Summary, width: int) -> Text:
     """Return the outcomes of a job as a bar; every outcome that occurs is visible."""
     outcomes, sizes = summary.outcomes, dict[str, int]()
-    for name in OUTCOMES:
+    for name in SENT_OUTCOMES:
         if name != "pending" and (number := outcomes[name]):
             sizes[name] = max(number * width // summary.job.sendable, 1)
     if not outcomes["pending"] and sizes:

@@ -26,7 +26,7 @@ from msgctl.sandbox.handlers import SECONDS_PER_STATE, SMS, SentMessage
 from msgctl.sandbox.protocol import (
     JSON_TYPE,
     MAX_CLICKS,
-    MAX_WAIT,
+    MAX_INBOX_WAIT,
     OWN_PATH,
     PAGE,
     UNKNOWN_ERROR,
@@ -89,7 +89,9 @@ def _endpoint(method: str, path: str, summary: str, *fields: Field) -> Callable[
 _field = partial(Field, typed="")
 _optional = partial(Field, typed="", required=False)
 _number = partial(Field, typed="", required=False, kind=Kind.INTEGER, least=0, most=MAX_NUMBER)
-_WAIT = _optional("wait", help="seconds to wait if there is nothing new", kind=Kind.NUMBER, least=0, most=MAX_WAIT)
+_WAIT = _optional(
+    "wait", help="seconds to wait if there is nothing new", kind=Kind.NUMBER, least=0, most=MAX_INBOX_WAIT
+)
 
 
 @_endpoint("GET", "", "List these endpoints. A POST needs JSON and Content-Type: application/json.")

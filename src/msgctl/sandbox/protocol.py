@@ -49,7 +49,7 @@ MAX_BODY = 1024 * 1024
 
 MAX_CLICKS = 100_000
 """Maximum visits of one `sandbox click`."""
-MAX_WAIT = 3600
+MAX_INBOX_WAIT = 3600
 """Maximum seconds that a request to the inbox waits."""
 
 MAX_FIELDS = 1000

@@ -14,7 +14,7 @@ APPLICATION = 0x6D736763
 """The number in the header of the file: "msgc"."""
 VERSION = 5
 """The version of the tables."""
-MAX_WAIT = 30.0
+LOCK_WAIT = 30.0
 """Seconds that a transaction waits for another one."""
 RENAME = "Rename it, or choose another file."
 FIX = f"{RENAME} `msgctl sandbox reset` replaces the state of `-p sandbox`."
@@ -142,7 +142,7 @@ def connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
-        timeout=MAX_WAIT,
+        timeout=LOCK_WAIT,
         isolation_level=None,
         check_same_thread=False,
     )

@@ -13,8 +13,8 @@ Credits and prices are millionths.
    `msgctl.jobs.sending` explains the protocol.
 3. `lifecycle` decides what each command may do with the job, and in which state a run leaves it.
 
-Other processes use `jobs.find`, `listed`, `get`, `recipients.report`, `owners.ask_to_stop` (again until the job is
-not running), `owners.resend` (another attempt, fixed), `results.accepted`, `store_states` and `state_counts`, and
+Other processes use `jobs.find`, `listed`, `get`, `recipients.with_results`, `owners.ask_to_stop` (again until the job
+is not running), `owners.resend` (another attempt, fixed), `results.accepted`, `store_states` and `state_counts`, and
 `removal.remove`.
 
 **A result** is a row for each recipient and attempt: ``sending`` is an intent, then ``accepted``, ``refused`` or

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from msgctl.errors import ConditionError, Hint
 from msgctl.store import jobs, people, results
-from msgctl.store.jobs import COLUMNS, Job
+from msgctl.store.jobs import JOB_COLUMNS, Job
 from msgctl.store.queue import ExclusionRules, Queue
 from msgctl.store.results import INTENT_LIFE, Intent, RequestOutcome
 from msgctl.store.schema import ENDED
@@ -109,7 +109,7 @@ class OwnedJob:
         columns, values = results.additions(self._changes)
         columns += ["request = ?", "highest_price = CASE WHEN highest_price < ? THEN ? ELSE highest_price END"]
         rows = self._db.rows(
-            f"UPDATE job SET {', '.join(columns)} WHERE number = ? RETURNING {COLUMNS}",
+            f"UPDATE job SET {', '.join(columns)} WHERE number = ? RETURNING {JOB_COLUMNS}",
             (*values, self.job.request, self._highest_price, self._highest_price, self.job.number),
         )
         return Job(*rows[0])

@@ -100,12 +100,12 @@ class Job:
         return self.id if self.name is None or self.name.startswith("-") else shlex.quote(self.name)
 
 
-COLUMNS = ", ".join(field.name for field in fields(Job) if field.name != "is_running")
+JOB_COLUMNS = ", ".join(field.name for field in fields(Job) if field.name != "is_running")
 _VISIBLE = "id IS NOT NULL AND state <> 'importing' AND removed IS NULL"
 
 
 def _job(store: Store, row: Row) -> Job:
-    """Return the job in a row of `COLUMNS`, with whether its owner is alive."""
+    """Return the job in a row of `JOB_COLUMNS`, with whether its owner is alive."""
     job = Job(*row)
     job.settle(is_running=store.is_owned(job.owner))
     return job
@@ -182,7 +182,7 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
     Raises ConditionError (``job_removed``) if it was removed, and UsageError (``key_reused``) for another digest.
     """
     row = store.db.row(
-        f"SELECT {COLUMNS} FROM job WHERE account = ? AND name = ? AND state <> 'importing'",
+        f"SELECT {JOB_COLUMNS} FROM job WHERE account = ? AND name = ? AND state <> 'importing'",
         (account, name),
     )
     if row is None:
@@ -207,7 +207,7 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
 
 def get(store: Store, number: int) -> Job:
     """Return the current row of a job."""
-    row = store.db.row(f"SELECT {COLUMNS} FROM job WHERE number = ?", (number,))
+    row = store.db.row(f"SELECT {JOB_COLUMNS} FROM job WHERE number = ?", (number,))
     if row is None:
         raise store.db.damaged(f"job {number} is missing")
     return _job(store, row)
@@ -218,7 +218,7 @@ def find(store: Store, text: str, account: str | None = None) -> Job:
 
     Raises UsageError if no job, or several jobs match.
     """
-    query = f"SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND"
+    query = f"SELECT {JOB_COLUMNS} FROM job WHERE {_VISIBLE} AND"
     for condition, values in (
         ("name = ? AND account = ?", (text, account or "")),
         ("id = ?", (text,)),
@@ -249,7 +249,7 @@ def listed(
     if due_before is not None:
         conditions.append("due <= ?")
         values.append(due_before)
-    rows = store.db.rows(f"SELECT {COLUMNS} FROM job WHERE {' AND '.join(conditions)} ORDER BY number", values)
+    rows = store.db.rows(f"SELECT {JOB_COLUMNS} FROM job WHERE {' AND '.join(conditions)} ORDER BY number", values)
     jobs = [Job(*row) for row in rows]
     alive = store.db.alive({job.owner for job in jobs if job.owner is not None})
     for job in jobs:
@@ -260,7 +260,7 @@ def listed(
 def last(store: Store) -> Job | None:
     """Return the newest job that has begun on this machine."""
     row = store.db.row(
-        f"""SELECT {COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND machine = ?
+        f"""SELECT {JOB_COLUMNS} FROM job WHERE {_VISIBLE} AND begun IS NOT NULL AND machine = ?
         ORDER BY number DESC LIMIT 1""",
         (store.machine,),
     )

@@ -23,7 +23,7 @@ from msgctl.store.schema import ENDED
 from msgctl.store.store import Store
 from msgctl.text import clean
 
-TABLES = {
+PRIMARY_KEYS = {
     "job": ("number",),
     "content": ("job", "number"),
     "recipient": ("job", "line"),
@@ -112,7 +112,7 @@ def id_of(db: Database) -> str:
 
 def is_empty(db: Database) -> bool:
     """Return whether a store has no records."""
-    return not any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in TABLES)
+    return not any(db.row(f"SELECT 1 FROM {table} LIMIT 1") for table in PRIMARY_KEYS)
 
 
 def _check_empty(db: Database) -> None:
@@ -188,12 +188,12 @@ def _set_mark(db: Database, before: Mark, after: Mark | None) -> None:
 
 def _copy(old: Database, new: Database, mark: Mark) -> Mark:
     """Copy the rows that have not arrived, and return the last mark of the new store."""
-    tables = [*TABLES]
+    tables = [*PRIMARY_KEYS]
     if mark.table:
         tables = tables[tables.index(mark.table) :]
     for table in tables:
-        key, columns = ", ".join(TABLES[table]), old.columns(table)
-        indexes = [columns.index(column) for column in TABLES[table]]
+        key, columns = ", ".join(PRIMARY_KEYS[table]), old.columns(table)
+        indexes = [columns.index(column) for column in PRIMARY_KEYS[table]]
         after = mark.after if mark.table == table else ()
         while True:
             condition = f"WHERE ({key}) > ({', '.join('?' * len(after))})" if after else ""
@@ -210,7 +210,7 @@ def _copy(old: Database, new: Database, mark: Mark) -> Mark:
 
 
 def _check_counts(old: Database, new: Database) -> None:
-    for table in TABLES:
+    for table in PRIMARY_KEYS:
         count = f"SELECT count(*) FROM {table}"
         if old.value(count) != new.value(count):
             raise new.damaged(f"the table {table} has not arrived completely")

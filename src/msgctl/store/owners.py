@@ -103,8 +103,8 @@ def resend(
 ) -> int:
     """Begin a resend: the selected recipients become pending in another attempt. Return how many there are.
 
-    ``outcomes`` and ``has_state`` select them by their last attempt, as in `recipients.report`. ``expected`` is the
-    number that the user has confirmed. Raises UsageError if the number has changed, or if an earlier resend has not
+    ``outcomes`` and ``has_state`` select them by their last attempt, as in `recipients.with_results`. ``expected`` is
+    the number that the user has confirmed. Raises UsageError if the number has changed, or if an earlier resend has not
     ended. Raises ConditionError if the job is running.
     """
     db = store.db

@@ -24,7 +24,7 @@ NEWEST = """((SELECT attempt FROM job WHERE number = result.job) = 1
 is checked first, because it takes a quarter of the time.
 """
 
-COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
+RESULT_COLUMNS = "job, line, attempt, content, phone, time, request, outcome, id, status, credits, error"
 """The columns of a result with an outcome; the delivery state arrives later."""
 INTENT_LIFE = 0.8
 """An intent may be sent this many seconds after the opt-outs were read, so an opt-out takes effect within a second."""
@@ -103,7 +103,7 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
         for line, phone, row in zip(intent.lines, intent.phones, outcomes, strict=True)
     ]
     db.insert_all(
-        f"INSERT INTO result ({COLUMNS})",
+        f"INSERT INTO result ({RESULT_COLUMNS})",
         rows,
         ending="""ON CONFLICT (job, line, attempt) DO UPDATE SET outcome = excluded.outcome, id = excluded.id,
         status = excluded.status, credits = excluded.credits, error = excluded.error

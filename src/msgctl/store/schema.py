@@ -13,7 +13,7 @@ ENDED = ("done", "cancelled")
 COUNTED = "('sending', 'accepted', 'unknown')"
 """The outcomes of people who got, or may have got, a message: they count for repeats and --at-most."""
 
-TABLES = """
+CREATE_TABLES = """
 CREATE TABLE job (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT UNIQUE,                    -- NULL: a single send

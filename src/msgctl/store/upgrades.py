@@ -8,10 +8,10 @@ from __future__ import annotations
 import secrets
 
 from msgctl.store.database import Database, unusable
-from msgctl.store.schema import TABLES
+from msgctl.store.schema import CREATE_TABLES
 
 STEPS: tuple[str, ...] = (
-    TABLES,  # 0.3.0
+    CREATE_TABLES,  # 0.3.0
     "DROP TABLE response",  # 0.4.0: no code read it
 )
 """The statements of each step, separated by semicolons. The version of a store is the number of its steps."""

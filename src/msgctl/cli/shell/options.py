@@ -17,7 +17,7 @@ from msgctl import values
 
 Value = TypeVar("Value")
 
-MAX_WAIT = 31 * 86400.0
+MAX_DELIVERY_WAIT = 31 * 86400.0
 """The longest time to wait for a delivery state, in seconds."""
 
 GLOBAL = "Global options"
@@ -121,7 +121,7 @@ def choice_option(name: str, metavar: str, help: str, choice: Choice, *, panel: 
 
 
 def max_wait_option(help: str, panel: str | None = None) -> Any:
-    return value_option("--max-wait", "S", help, values.seconds, "--max-wait", MAX_WAIT, panel=panel)
+    return value_option("--max-wait", "S", help, values.seconds, "--max-wait", MAX_DELIVERY_WAIT, panel=panel)
 
 
 def until_option(help: str, panel: str | None = None) -> Any:
