@@ -226,7 +226,7 @@ def test_a_workbook_of_300_000_rows_is_read() -> None:
     assert (len(people), people[-1].phone) == (300_000, "573000300001")
 
 
-HEAD = '{"sheet": "People", "hidden": []}'
+HEAD = '{"sheet": "People", "hidden": [], "formulas": 0, "first_formula": ""}'
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,26 @@ def test_a_hidden_row_is_found_in_any_spelling(row: str, target: str) -> None:
     header = "<row><c t='inlineStr'><is><t>phone</t></is></c></row>"
     content = of_rows(f"{header}{row}<row><c><v>{LUIS}</v></c></row>", target)
     head, rows, _ = workbook_process.sheets_of(io.BytesIO(content))
-    assert (head, len(cast(list[object], rows))) == ({"sheet": "People", "hidden": [2]}, 3)
+    assert cast(dict[str, object], head)["hidden"] == [2]
+    assert len(cast(list[object], rows)) == 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "formulas"),
+    [
+        ("<c r='B2'><f>A1</f><v></v></c>", (1, "B2")),
+        ("<c><v>1</v></c><c><f>A1</f></c><c><f>A1</f><v/></c>", (2, "B2")),
+        ("<c><f>A1</f><v />\n</c><c><v>1</v></c>", (1, "A2")),
+        ("<c t='str'><f>A1</f><v></v></c><c><f>A1</f><v>0</v></c>", (0, "")),
+    ],
+)
+def test_formulas_that_another_program_saved_without_a_result_are_counted(
+    cells: str, formulas: tuple[int, str]
+) -> None:
+    header = "<row><c t='inlineStr'><is><t>phone</t></is></c></row>"
+    head, *_ = workbook_process.sheets_of(io.BytesIO(of_rows(f"{header}<row>{cells}</row>")))
+    head = cast(dict[str, object], head)
+    assert (head["formulas"], head["first_formula"]) == formulas
 
 
 def test_hidden_rows_and_error_values_of_the_second_sheet_are_its_own() -> None:

@@ -1,4 +1,4 @@
-"""`msgctl job`: check, resume and report on bulk sends."""
+"""`msgctl job`: check, resume, cancel and report on bulk sends."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from msgctl.store.schema import ENDED
 from msgctl.text import clean, plural
 from msgctl.values import quote
 
-app = group("Check, resume and report on bulk sends.")
+app = group("Check, resume, cancel and report on bulk sends.")
 
 POLL = 0.1
 """Seconds between two checks of a job that another process is stopping."""
@@ -264,7 +264,7 @@ def report(
     words = context.words_of(job.profile)
     columns = with_columns_of_file(REPORT_COLUMNS, Settings.shown(job.settings).columns)
     context.check_fields(columns)
-    if job.attempt > 1:
+    if job.attempt > 1 and job.credits:
         cost = plural(as_credits(job.credits) or 0, "credit")
         context.note(f"The report has the credits of each recipient's last attempt. All attempts cost {cost}.")
     kind = f"{' or '.join(wanted)} " if wanted else ""

@@ -41,6 +41,12 @@ def chosen(sheets: Iterator[Sheet], name: str, reading: Reading, note: Callable[
             unsure.append(table)
             continue
         _refuse_hidden(sheet, name, reading, note)
+        if sheet.formulas:
+            count = plural(sheet.formulas, "formula")
+            note(
+                f"{name} has {count} without a result, first in {sheet.first_formula}: msgctl reads an empty cell. "
+                "Open the file in Excel and save it."
+            )
         table.rows = _rows(table, sheets, name, reading)
         return table
     if reading.sheet is not None and last is None:

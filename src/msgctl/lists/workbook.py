@@ -25,10 +25,15 @@ _CHUNK = 2**20
 
 
 class Sheet(NamedTuple):
-    """A visible sheet: its name, the numbers of its hidden rows that have content, and all its rows."""
+    """A visible sheet: its name, the numbers of its hidden rows that have content, and all its rows.
+
+    ``formulas`` counts its formulas without a result; ``first_formula`` is the cell of the first one.
+    """
 
     name: str
     hidden: frozenset[int]
+    formulas: int
+    first_formula: str
     rows: Iterator[RawRow]
 
 
@@ -67,7 +72,7 @@ def _messages(reader: subprocess.Popen[bytes], name: str) -> Generator[Any]:
 def _sheets(messages: Iterator[Any]) -> Iterator[Sheet]:
     for head in messages:
         rows = enumerate(chain.from_iterable(takewhile(lambda message: message is not None, messages)), 1)
-        yield Sheet(head["sheet"], frozenset(head["hidden"]), rows)
+        yield Sheet(head["sheet"], frozenset(head["hidden"]), head["formulas"], head["first_formula"], rows)
         deque(rows, maxlen=0)
 
 

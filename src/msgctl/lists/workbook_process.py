@@ -44,8 +44,12 @@ OUT_OF_TIME = f"needs more processor time than the limit of {MAX_CPU_SECONDS} se
 _CHUNK = 2**20
 _ROWS = 500
 """The rows in a line, because a line for each row takes twice as long."""
-_SCANNED = (b"hidden", b'"e"', b"'e'")
-"""Bytes of a sheet that may have hidden rows or error values. A pattern would take most of the time of the check."""
+_SCANNED = (b"hidden", b'"e"', b"'e'", b"f></c>", b"f></x:c>", b"</f><v></v>", b"</f><v/>", b"</f><v />")
+"""Bytes of a sheet that may have hidden rows, error values, or formulas without a result.
+
+A pattern would take most of the time of the check.
+"""
+_OVERLAP = max(map(len, (b"<!DOCTYPE", *_SCANNED)))
 
 
 class WorkbookError(Exception):
@@ -96,17 +100,16 @@ def sheets_of(content: BinaryIO) -> Iterator[object]:
             for index, sheet in enumerate(_sheet_parts(archive, parts, book.sheet_names)):
                 if not sheet.is_visible:
                     continue
-                hidden: set[int] = set()
-                errors: dict[int, dict[int, str]] = {}
+                scan = Scan()
                 if sheet.path in to_scan:
-                    scan = Scan(archive, parts[sheet.path])
-                    hidden, errors = scan.hidden, scan.errors
-                yield {"sheet": sheet.name, "hidden": sorted(hidden)}
+                    scan.read(archive, parts[sheet.path])
+                formulas = {"formulas": scan.formulas, "first_formula": scan.first_formula}
+                yield {"sheet": sheet.name, "hidden": sorted(scan.hidden), **formulas}
                 content_of = book.get_sheet_by_index(index)
                 first_column = content_of.start[1] + 1 if content_of.start else 1
                 rows = enumerate(content_of.iter_rows(), 1)
                 while chunk := [*islice(rows, _ROWS)]:
-                    yield [_texts(row, number, first_column, errors.get(number, {})) for number, row in chunk]
+                    yield [_texts(row, number, first_column, scan.errors.get(number, {})) for number, row in chunk]
                 yield None
     except (MemoryError, WorkbookError, GeneratorExit):
         raise
@@ -142,7 +145,7 @@ def checked_parts(archive: zipfile.ZipFile) -> tuple[Parts, set[str]]:
                     raise WorkbookError(f"unpacks to more than the limit of {MAX_UNPACKED // 2**20} MiB")
                 if not name.endswith((".xml", ".rels")):
                     continue
-                text, end = end + chunk, chunk[-len("<!DOCTYPE") :]
+                text, end = end + chunk, chunk[-_OVERLAP:]
                 if b"<!DOCTYPE" in text:  # python-calamine leaves out the entities that it defines
                     raise WorkbookError(UNREADABLE)
                 # python-calamine reads a tag as a whole, so a long one would need as much memory.
@@ -198,34 +201,53 @@ def _path(target: str) -> str:
 
 
 class Scan:
-    """The hidden rows of a sheet that have content, and its error values: python-calamine reports neither.
+    """The hidden rows of a sheet that have content, its error values, and its formulas without a result.
 
-    ``errors`` are by row, and then by column, both from 1. python-calamine returns an empty cell for them.
+    python-calamine reports none of them. ``errors`` are by row, and then by column, both from 1; python-calamine
+    returns an empty cell for them, and for the ``formulas``, which are counted.
     """
 
-    def __init__(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
+    def __init__(self) -> None:
         self.hidden: set[int] = set()
         self.errors: dict[int, dict[int, str]] = {}
+        self.formulas = 0
+        self.first_formula = ""
         self._row = self._column = 0
-        self._is_hidden = self._is_error = self._is_value = False
+        self._is_hidden = self._is_error = self._is_value = self._is_text = self._lacks_result = False
+
+    def read(self, archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> None:
         _parse(archive, part, self._start, self._text)
+        self._end_cell()
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._is_value = name == "v"
+        if name in ("row", "c"):
+            self._end_cell()
         if name == "row":
             self._row, self._column = int(attributes.get("r", self._row + 1)), 0
             self._is_hidden = attributes.get("hidden") in ("1", "true")
         elif name == "c":
             reference = attributes.get("r", "")
             self._is_error = attributes.get("t") == "e"
+            self._is_text = attributes.get("t") == "str"
             self._column += 1
             if number := reference.lstrip(ascii_letters):
                 self._row = int(number)  # python-calamine believes the cell
                 self._column = _number(reference.removesuffix(number))
         elif name in ("v", "is") and self._is_hidden:  # a value, or text in the cell; other cells only have a format
             self.hidden.add(self._row)
+        elif name == "f":
+            self._lacks_result = not self._is_text  # the text may be empty
+
+    def _end_cell(self) -> None:
+        if self._lacks_result:
+            self.formulas += 1
+            self.first_formula = self.first_formula or f"{_letters(self._column)}{self._row}"
+            self._lacks_result = False
 
     def _text(self, text: str) -> None:
+        if self._is_value and self._lacks_result and not text.isspace():
+            self._lacks_result = False
         if self._is_error and self._is_value:
             cells = self.errors.setdefault(self._row, {})
             cells[self._column] = cells.get(self._column, "") + text

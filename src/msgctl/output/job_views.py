@@ -103,7 +103,10 @@ def parts(summary: Summary, viewer: Viewer, *, is_explained: bool = False) -> It
     requests = f"  in {plural(job.requests, 'request')}"
     if summary.pending and summary.due is not None:
         requests += f", about {summary.pending.segments:,} for the pending messages"
-    pairs.append(("Credits", Text.assemble(f"{summary.credits:,}", (requests, "dim"))))
+    charged = f"{summary.credits:,}"
+    if job.accepted and not summary.credits:
+        charged, requests = "–", f"  no charge in the responses to {plural(job.requests, 'request')}"
+    pairs.append(("Credits", Text.assemble(charged, (requests, "dim"))))
     yield FieldList(pairs)
 
 

@@ -374,7 +374,7 @@ PARTS = (
     Part(SEND, "chatapp", "chatapp", "Send chat-app messages from templates."),
     Part(SEND, "2fa", "twofa", "Send and verify codes by SMS, call or chat app."),
     Part(SEND, "url", "url", "Create short URLs and count their clicks."),
-    Part(FOLLOW_UP, "job", "job", "Check, resume and report on bulk sends."),
+    Part(FOLLOW_UP, "job", "job", "Check, resume, cancel and report on bulk sends."),
     Part(FOLLOW_UP, "state", "state", "Check the delivery state of SMS and calls."),
     Part(FOLLOW_UP, "history", "history", "Show messages that were sent, and their results."),
     Part(FOLLOW_UP, "usage", "usage", "Show messages and credits by day, month, country and more."),
