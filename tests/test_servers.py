@@ -51,6 +51,15 @@ def write_units(directory: Path) -> list[Path]:
     return units
 
 
+def command_of(unit: str) -> str:
+    """Return the command of a unit of the page, as systemd runs it, in a shell."""
+    text = PAGE.partition(f"`/etc/systemd/system/{unit}`")[2].replace("\\\n", "").replace("/usr/local/bin/", "")
+    command: str = re.findall("^ +ExecStart=(.*)", text, re.MULTILINE)[0]
+    for written, value in {"%S": "$HOME", "%i": "x.service", "%H": "host", "$$": "$", "%%": "%"}.items():
+        command = command.replace(written, value)
+    return command
+
+
 def analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [program("systemd-analyze"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -84,8 +93,7 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Shell, tmp_path: Path) -> None:
     (problems,), (prometheus,), (nagios,) = blocks("MONITORING"), blocks("Prometheus"), blocks("Nagios")
-    check = blocks("SYSTEMD")[4].replace("\\\n", "").replace("/usr/local/bin/", "")
-    check = " && ".join(re.findall("^ExecStart=(.*)", check, re.MULTILINE))
+    check = command_of("msgctl-check.service")
     prometheus = prometheus.replace("/var/lib/prometheus/node-exporter/", "") + "cat msgctl.prom"
     program("jq")
     (tmp_path / "list.csv").write_text("phone\n573001234567\n573007654321\n", encoding="utf-8")
@@ -121,9 +129,30 @@ def test_monitoring_reports_credits_jobs_unknown_recipients_and_faults(shell: Sh
         assert (code, paused in printed, "balance check failed" in printed) == (1, True, True)
         shell.variables["MSGCTL_STORE"] = "/dev/null/store.sqlite3"
         assert shell.run(nagios, "sh") == (2, "CRITICAL: 5 credits | credits=5;;100:\n")
+        code, printed = shell.run(f"MSGCTL_KEY=a-wrong-key\n{nagios}", "sh")
+        assert (code, printed.startswith("UNKNOWN: Error: ")) == (3, True)
         metrics = shell.run(prometheus, "sh")[1].splitlines()
         assert 'msgctl_check{check="store"} 0' in metrics
         assert [line for line in metrics if "_jobs_" in line] == []
+
+
+def test_the_alarm_has_its_own_store_and_says_what_failed_once(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "msgctl").mkdir()
+    with sandbox() as service:
+        shell.variables |= {**service.variables, "MSGCTL_STORE": "/dev/null/store.sqlite3"}
+        command = command_of("msgctl-alarm@.service")
+        assert [shell.run(command, "sh")[0] for _ in range(2)] == [0, 0]
+        assert [message["text"] for message in service.inbox("573001234567")] == ["x.service failed on host"]
+    assert (tmp_path / "msgctl" / "alarms.sqlite3").exists()
+
+
+def test_a_list_of_the_night_is_only_scheduled_for_the_same_day(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_text("phone,name\n573001234567,Ana\n", encoding="utf-8")
+    shell.program("date", "echo 2026-11-26")
+    with sandbox() as service:
+        shell.variables |= service.variables
+        code, printed = shell.run(f"{command_of('msgctl-night.service')} < list.csv", "sh")
+    assert (code, "--at 2026-11-26 09:00" in printed) == (2, True)
 
 
 @pytest.fixture
