@@ -14,7 +14,7 @@ from msgctl.cli.shell.options import Choice, choice_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.errors import UsageError
 from msgctl.operations import CHANNELS
-from msgctl.output.result import Layout, OwnResult, TextResult
+from msgctl.output.result import Document, Layout, OwnResult, StoredRows, TextResult
 from msgctl.phones import with_country
 from msgctl.text import plural, some_of, timestamp
 
@@ -78,12 +78,14 @@ def list_(context: Context, channel: Channel = "all") -> OwnResult:
     from msgctl.store import people
 
     context.note_sandbox()
-    rows = [
-        {"phone": optout.phone, "channel": optout.channel, "added": timestamp(optout.time // 1000)}
-        for optout in people.optouts(context.store)
-        if channel == "all" or optout.channel in (channel, "all")
-    ]
-    return OwnResult(rows, OPTOUT_COLUMNS, Layout.OPTOUTS, empty="The opt-out list is empty.")
+    store = context.store
+
+    def rows() -> Iterator[Document]:
+        for optout in people.optouts(store):
+            if channel == "all" or optout.channel in (channel, "all"):
+                yield {"phone": optout.phone, "channel": optout.channel, "added": timestamp(optout.time // 1000)}
+
+    return OwnResult(StoredRows(rows), OPTOUT_COLUMNS, Layout.OPTOUTS, empty="The opt-out list is empty.")
 
 
 @command(app, "remove", "msgctl optout remove 573005550100")

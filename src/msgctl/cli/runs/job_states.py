@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
@@ -86,7 +85,7 @@ class JobStates:
     def __init__(self, context: Context, job: Job, goal: Goal, deadline: float | None) -> None:
         settings = Settings.shown(job.settings)
         self._store = context.store
-        self._monotonic = context.monotonic
+        self._monotonic, self._sleep = context.monotonic, context.sleep
         self._job = job
         self._goal = goal
         self._end = None if deadline is None else deadline + LAST_CHECK
@@ -134,7 +133,7 @@ class JobStates:
                     self._pool.is_stopped = True
                     return None
             self._limiter.sent(1, now)
-        time.sleep(delay)
+        self._sleep(delay)
         message.check(client, timeout, self._goal.added)
         message.response = None  # so that memory is bounded while many messages wait for the caller
         return message
