@@ -287,3 +287,23 @@ def test_a_resend_whose_recipients_change_during_its_question_is_refused(
         assert tool(*resend, "--yes").code == 0
         tty.write(b"y\n")
         assert tty.end() == 2, tty.shown
+
+
+@in_a_terminal
+@pytest.mark.parametrize(
+    ("delete", "kept"),
+    [(("job", "remove", "today"), b"1 of 1 jobs were"), (("history", "clear"), b"1 of 1 single sends and jobs were")],
+)
+def test_a_job_that_another_process_deletes_during_the_question_is_not_counted(
+    service: Service, tool: Tool, tmp_path: Path, delete: tuple[str, ...], kept: bytes
+) -> None:
+    (tmp_path / "people.csv").write_text(f"phone\n{PHONE}\n")
+    service.will(ONE_CREDIT, respond(RECORD))
+    assert tool("sms", "bulk", str(tmp_path / "people.csv"), "-m", "Hola", "--yes", "--name", "today").code == 0
+    with Terminal(*delete) as tty:
+        assert tty.read_until(rb"\[y/N\]")
+        assert tool("job", "remove", "today", "--yes").code == 0
+        tty.write(b"y\n")
+        assert tty.end() == 6, tty.shown
+    assert kept in tty.shown
+    assert b"Deleted" not in tty.shown

@@ -190,5 +190,5 @@ def clear(
     when = "" if before is None else f", before {before}"
     question = f"Delete {records} of {prompts.account(profile)}{when}?"
     done = f"Deleted {records} of profile {values.quote(profile.name)}."
-    prompts.delete_sent(context, old.numbers, question, done)
+    prompts.delete_sent(context, old.numbers, "single sends and jobs", question, done)
     return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": old.entries})

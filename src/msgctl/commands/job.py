@@ -430,7 +430,8 @@ def remove(
     count = plural(len(removed), "job")
     question = f"Delete {count} of {prompts.account(context.profile)}, with all recipients?"
     summaries = [summary(ended) for ended in removed]
-    prompts.delete_sent(context, [ended.number for ended in removed], question, f"Deleted {count}.")
+    numbers = [ended.number for ended in removed]
+    prompts.delete_sent(context, numbers, "jobs", question, f"Deleted {count}.")
     if len(summaries) == 1:
         return OwnResult(summaries[0], LIST_FIELDS, Layout.JOB)
     return OwnResult(summaries, LIST_FIELDS, Layout.JOBS)

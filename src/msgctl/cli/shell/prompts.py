@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgctl.config import profiles
-from msgctl.errors import Cancelled, Interrupted, UsageError
+from msgctl.errors import Cancelled, ConditionError, Interrupted, UsageError
 from msgctl.text import clean, normalized
 from msgctl.values import quote
 
@@ -47,14 +47,20 @@ def confirm(context: Context, question: str, otherwise: str = "nothing was chang
         raise Cancelled("Not confirmed", consequence=otherwise)
 
 
-def delete_sent(context: Context, numbers: Sequence[int], question: str, done: str) -> None:
-    """Delete jobs and single sends by their numbers, after the question. ``done`` reports it."""
+def delete_sent(context: Context, numbers: Sequence[int], noun: str, question: str, done: str) -> None:
+    """Delete jobs and single sends by their numbers, after the question. ``done`` reports it.
+
+    Raises ConditionError if some were not deleted; ``noun`` is their plural.
+    """
     from msgctl.store import removal
 
     effect = "`msgctl usage` will no longer count the messages."
     confirm(context, f"{question} {effect}")
-    removal.remove(context.store, numbers)
+    deleted = removal.remove(context.store, numbers)
     removal.tidy(context.store)
+    if kept := len(numbers) - deleted:
+        what = f"{kept:,} of {len(numbers):,} {noun} were not deleted: another process uses or has deleted them"
+        raise ConditionError(what, reason="running_elsewhere")
     context.note(f"{done} {effect}")
 
 
