@@ -45,6 +45,7 @@ from msgctl.jobs.report import (
 )
 from msgctl.jobs.settings import OPTIONS, Settings
 from msgctl.outcomes.delivery import Delivery, classify
+from msgctl.outcomes.outcome import REFUSED, UNKNOWN
 from msgctl.outcomes.words import NO_WORDS
 from msgctl.output.result import Layout, OwnResult, RawResult, StoredRows
 from msgctl.store import jobs, owners, recipients
@@ -327,7 +328,7 @@ def resend(
             "--only",
             "OUTCOME",
             "Recipients to resend to: refused, undelivered or unknown.",
-            _Outcome(("refused", UNDELIVERED, "unknown"), "outcome"),
+            _Outcome((REFUSED, UNDELIVERED, UNKNOWN), "outcome"),
         ),
     ],
 ) -> OwnResult:
@@ -354,7 +355,7 @@ def resend(
     if context.options.dry_run:
         context.note(f"The message would be resent to {plural(count, 'recipient')}{cost}.")
         return running.result(context, job)
-    risk = " Some people may get it twice." if only == "unknown" else ""
+    risk = " Some people may get it twice." if only == UNKNOWN else ""
     question = f"Resend the message to {plural(count, f'{only} recipient')}{cost}?{risk}"
     prompts.confirm(context, question, "nothing was sent")
     context.client  # noqa: B018 (without a credential, the recipients keep their outcomes)

@@ -270,6 +270,7 @@ def _filled(
     from msgctl.cli.runs.pool import Pool
     from msgctl.http.response import NOT_FOR_RECIPIENTS
     from msgctl.jobs.limits import FailureCounter
+    from msgctl.outcomes.outcome import REFUSED
 
     pool, refusals, number_left = Pool(context, IN_FLIGHT), FailureCounter(), 0
     results = pool.map(lambda client, row: find(client, row.link), table.rows)
@@ -278,7 +279,7 @@ def _filled(
             raise result
         kind = ""
         if isinstance(result, RefusedError) and result.http_status in NOT_FOR_RECIPIENTS:
-            kind = "refused"
+            kind = REFUSED
         if refusals.count(kind):
             pool.is_stopped = True
         cell = result

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgctl.config import profiles
 from msgctl.errors import ConditionError, Hint, Interrupted, MsgctlError
 from msgctl.http.response import stored_details
+from msgctl.outcomes.outcome import PENDING, REFUSED, UNKNOWN
 from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import Ending, Why
 from msgctl.text import plural
@@ -22,7 +23,7 @@ def stopped_by(ending: Ending) -> str:
     if why is Why.ASKED:
         return "Another process paused the job"
     if why in (Why.REFUSED, Why.UNKNOWN):
-        kind = "refused" if why is Why.REFUSED else "unknown"
+        kind = REFUSED if why is Why.REFUSED else UNKNOWN
         return f"Stopped after {FAILURES_IN_A_ROW} {kind} requests in a row. Last error: {what}"
     return what
 
@@ -33,7 +34,7 @@ def counts(job: Job) -> str:
 
 
 def _not_accepted(job: Job) -> list[str]:
-    numbers = {"refused": job.refused, "unknown": job.unknown + job.sending, "pending": job.pending}
+    numbers = {REFUSED: job.refused, UNKNOWN: job.unknown + job.sending, PENDING: job.pending}
     return [f"{number:,} {name}" for name, number in numbers.items() if number]
 
 

@@ -11,7 +11,7 @@ from msgctl.errors import ConditionError
 from msgctl.jobs.ending import FAILURES_IN_A_ROW
 from msgctl.jobs.schedule import Frequency
 from msgctl.jobs.settings import Settings
-from msgctl.outcomes.outcome import Outcome
+from msgctl.outcomes.outcome import ACCEPTED, UNKNOWN, Outcome
 from msgctl.store import results
 from msgctl.store.jobs import Job
 from msgctl.store.queue import ExclusionRules
@@ -85,11 +85,11 @@ class Budget:
         self._in_flight -= intent.segments
         for row in rows:
             self._spent += row.credits or 0
-            if row.outcome == "accepted":
+            if row.outcome == ACCEPTED:
                 self._is_known = True
                 self._spent += 0 if row.credits else intent.cost * CREDIT
                 self._price = max(self._price, -(-(row.credits or 0) // max(intent.cost, 1)))
-            elif row.outcome == "unknown" and not row.credits:
+            elif row.outcome == UNKNOWN and not row.credits:
                 self._unknown += intent.cost
 
     def allows(self, size: int, cost: int) -> int | None:

@@ -9,9 +9,10 @@ from typing import Any
 from msgctl.errors import UsageError
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
-from msgctl.jobs.tally import LEFT_OUT, Tally, with_exclusions
+from msgctl.jobs.tally import Tally, with_exclusions
 from msgctl.lists.faults import LIST_ALL, Faults
 from msgctl.lists.formats import FileError
+from msgctl.outcomes.outcome import LEFT_OUT, PENDING
 from msgctl.store.history import content_as_text
 from msgctl.store.jobs import Job
 from msgctl.store.queue import ExclusionRules
@@ -154,7 +155,7 @@ def planned_rows(
     """Yield every row of the file of a new job with the outcome that it would have now, ``pending`` if it is sent."""
     columns = with_columns_of_file(ROW_COLUMNS, settings.columns)
     for row, exclusion in with_exclusions(store, job, account, rules):
-        outcome, reason = row.outcome or "pending", row.reason
+        outcome, reason = row.outcome or PENDING, row.reason
         if exclusion is not None:
             outcome, reason = "excluded", exclusion.reason
         segments = message = None

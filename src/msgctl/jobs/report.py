@@ -14,6 +14,7 @@ from msgctl.errors import Hint
 from msgctl.jobs.ending import resend_hint, resume_hint, stopped_by
 from msgctl.jobs.settings import Settings
 from msgctl.outcomes.delivery import Delivery, classify, is_final
+from msgctl.outcomes.outcome import ACCEPTED, LEFT_OUT, PENDING, REFUSED, UNKNOWN
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.store import recipients, results
 from msgctl.store.history import content_as_text
@@ -25,7 +26,7 @@ from msgctl.store.results import HasState
 from msgctl.store.store import Store
 from msgctl.text import timestamp
 
-ROW_OUTCOMES = ("accepted", "refused", "unknown", "pending", "invalid", "duplicate", "excluded")
+ROW_OUTCOMES = (ACCEPTED, REFUSED, UNKNOWN, PENDING, *LEFT_OUT)
 DELIVERED, UNDELIVERED, ON_ITS_WAY = "delivered", "undelivered", "on-its-way"
 DELIVERIES = (DELIVERED, UNDELIVERED, ON_ITS_WAY)
 """The delivery states of accepted recipients; `UNDELIVERED` is any final state except delivered."""
@@ -73,7 +74,7 @@ class Summary:
         """The numbers of recipients by outcome. A request in flight is pending while the job runs, then unknown."""
         job = self.job
         outcomes = {name: getattr(job, name) for name in ROW_OUTCOMES}
-        outcomes["pending" if job.is_running else "unknown"] += job.sending
+        outcomes[PENDING if job.is_running else UNKNOWN] += job.sending
         return outcomes
 
     @property
@@ -254,10 +255,10 @@ def with_columns_of_file(columns: Sequence[str], own: Iterable[str]) -> tuple[st
 
 def _error(recipient: RecipientResult) -> str | None:
     outcome = recipient.outcome
-    if outcome in ("accepted", "pending"):
+    if outcome in (ACCEPTED, PENDING):
         return None
     if recipient.error:
         return recipient.error
-    if outcome == "refused":
+    if outcome == REFUSED:
         return f'the service responded "{recipient.status}"' if recipient.status else "the service refused this number"
     return "no response shows whether this number was accepted"

@@ -55,7 +55,7 @@ from msgctl.http.transport import TooLateError
 from msgctl.jobs.limits import Backoff, FailureCounter, RateLimiter, budget_of, canary_left, exclusion_rules
 from msgctl.jobs.settings import Settings
 from msgctl.operations import Operation
-from msgctl.outcomes.outcome import UNKNOWN
+from msgctl.outcomes.outcome import ACCEPTED, REFUSED, UNKNOWN
 from msgctl.store import results
 from msgctl.store.batches import LostJobError, OwnedJob
 from msgctl.store.jobs import Job
@@ -345,10 +345,10 @@ class JobRunner:
             return
         self._late = 0
         self._sent_to += len(outcome.rows)
-        if any(row.outcome == "accepted" for row in outcome.rows):
+        if any(row.outcome == ACCEPTED for row in outcome.rows):
             self._backoff.accepted()
         if self._failures.count(outcome.failure):
-            why = Why.REFUSED if outcome.failure == "refused" else Why.UNKNOWN
+            why = Why.REFUSED if outcome.failure == REFUSED else Why.UNKNOWN
             self.stop(why, error or RefusedError("the service refused each of its recipients"))
 
     def _count_wait(self, started: float, error: TurnedAwayError | NotReachedError) -> None:

@@ -10,14 +10,12 @@ from typing import Any
 
 from msgctl.jobs.report import EXCLUSIONS
 from msgctl.lists.faults import MAX_NAMED
+from msgctl.outcomes.outcome import LEFT_OUT
 from msgctl.phones import country_of
 from msgctl.store import queue, recipients
 from msgctl.store.queue import Exclusion, ExclusionRules
 from msgctl.store.recipients import FileRow
 from msgctl.store.store import Store
-
-LEFT_OUT = ("invalid", "duplicate", "excluded")
-"""The outcomes of rows that were left out during the import."""
 
 
 def with_exclusions(

@@ -12,6 +12,10 @@ from msgctl.outcomes import words
 from msgctl.outcomes.words import NO_WORDS, AddedWords, tokenize
 
 ACCEPTED, REFUSED, UNKNOWN = "accepted", "refused", "unknown"
+PENDING, SENDING = "pending", "sending"
+"""Words for a recipient of a job that has no outcome yet: not sent to, or its request is in flight."""
+LEFT_OUT = ("invalid", "duplicate", "excluded")
+"""The outcomes of rows that a job leaves out."""
 ERROR_CODE = r"-[0-9]+(\.[0-9]+)?|[45][0-9][0-9](\.0+)?"
 """An error code: 400 to 599, or negative."""
 MIN_SHARED_DIGITS = 7

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
+from msgctl.outcomes.outcome import ACCEPTED, LEFT_OUT, PENDING, REFUSED, UNKNOWN
 from msgctl.output.fields import cell
 from msgctl.output.tables import (
     SIGNS,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from msgctl.jobs.tally import Tally
     from msgctl.store.recipients import FileRow
 
-SENT_OUTCOMES = ("accepted", "refused", "unknown", "pending")
+SENT_OUTCOMES = (ACCEPTED, REFUSED, UNKNOWN, PENDING)
 """The outcomes of recipients that a job sends to."""
 FIXED = {"voice": "Voice", "audio-code": "Audio code"}
 """The headings of parameters that all calls of a job share."""
@@ -66,13 +67,13 @@ def jobs_table(summaries: Sequence[Summary], viewer: Viewer) -> Iterator[Rendera
         Column("recipients", drop_order=4),
         Column("done"),
     ]
-    for name in ("refused", "unknown"):
+    for name in (REFUSED, UNKNOWN):
         is_empty = not any(summary.outcomes[name] for summary in summaries)
         columns.append(Column(name, drop_order=int(is_empty)))
     rows = []
     for summary in summaries:
         sendable = summary.job.sendable
-        share = percentage(sendable - summary.outcomes["pending"], sendable or 1)
+        share = percentage(sendable - summary.outcomes[PENDING], sendable or 1)
         done = bar(summary, 8).append(f"  {share:>4}")
         rows.append({**summary.document(), "state": _state(summary, viewer.now), "recipients": sendable, "done": done})
     return listing(columns, rows, viewer)
@@ -91,7 +92,7 @@ def parts(summary: Summary, viewer: Viewer, *, is_explained: bool = False) -> It
     yield Text("")
     yield from result_parts(summary, viewer.width, least=1)
     yield Text("")
-    numbers = {name: getattr(job, name) for name in ("invalid", "duplicate", "excluded")}
+    numbers = {name: getattr(job, name) for name in LEFT_OUT}
     recipients = _recipients(job.sendable, numbers, summary.exclusions, summary.settings.blank)
     pairs = [*_facts(summary.settings, recipients, summary.due, viewer.now), ("Machine", Text(cell(job.machine)))]
     if summary.paused and not is_explained:
@@ -117,9 +118,9 @@ def result_parts(summary: Summary, width: int, least: int = 2) -> Iterator[Rende
     for name in SENT_OUTCOMES:
         if number := summary.outcomes[name]:
             share = f" {percentage(number, summary.job.sendable)}"
-            if name == "pending" and summary.job.state == "cancelled":
+            if name == PENDING and summary.job.state == "cancelled":
                 share += ", never sent"
-            if name == "pending" and summary.pending and summary.pending.opted_out:
+            if name == PENDING and summary.pending and summary.pending.opted_out:
                 share += f" ({summary.pending.opted_out:,} of them opted out)"
             shares.append(Text.assemble(state_text(name, number), (share, "dim")))
     if len(shares) >= least:
@@ -171,9 +172,9 @@ def bar(summary: Summary, width: int) -> Text:
     """Return the outcomes of a job as a bar; every outcome that occurs is visible."""
     outcomes, sizes = summary.outcomes, dict[str, int]()
     for name in SENT_OUTCOMES:
-        if name != "pending" and (number := outcomes[name]):
+        if name != PENDING and (number := outcomes[name]):
             sizes[name] = max(number * width // summary.job.sendable, 1)
-    if not outcomes["pending"] and sizes:
+    if not outcomes[PENDING] and sizes:
         longest = max(sizes, key=lambda name: sizes[name])
         sizes[longest] += width - sum(sizes.values())
     line = Text.assemble(*(("━" * size, STYLES.get(name, "")) for name, size in sizes.items()))

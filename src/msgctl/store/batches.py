@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgctl.errors import ConditionError, Hint
+from msgctl.outcomes.outcome import ACCEPTED, PENDING, SENDING
 from msgctl.store import jobs, people, results
 from msgctl.store.jobs import JOB_COLUMNS, Job
 from msgctl.store.queue import ExclusionRules, Queue
@@ -173,8 +174,8 @@ class OwnedJob:
             expires=self._queue.checked + INTENT_LIFE,
         )
         self._intents.append(intent)
-        self._changes["pending"] -= len(rows)
-        self._changes["sending"] += len(rows)
+        self._changes[PENDING] -= len(rows)
+        self._changes[SENDING] += len(rows)
         self._changes["requests"] += 1
         return intent
 
@@ -207,7 +208,7 @@ class OwnedJob:
             job = jobs.get(self._store, number)
             if job.stopping and state != "done":
                 state, due = job.stopping, None
-            if job.is_resending and (state in ENDED or not results.of_attempt(self._store, job)["pending"]):
+            if job.is_resending and (state in ENDED or not results.of_attempt(self._store, job)[PENDING]):
                 results.end_resend(db, job)
             if state == "done":
                 results.check_counts(self._store, jobs.get(self._store, number))
@@ -228,7 +229,7 @@ def _highest_price(outcomes: Iterable[RequestOutcome]) -> int:
             -(-row.credits // intent.cost)
             for intent, rows, *_ in outcomes
             for row in rows
-            if row.outcome == "accepted" and row.credits and intent.cost
+            if row.outcome == ACCEPTED and row.credits and intent.cost
         ),
         default=0,
     )

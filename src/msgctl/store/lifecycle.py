@@ -24,6 +24,7 @@ from msgctl.errors import (
     TurnedAwayError,
     UsageError,
 )
+from msgctl.outcomes.outcome import PENDING
 from msgctl.store.jobs import ONLY_RESEND, Job
 from msgctl.text import clean
 
@@ -63,7 +64,7 @@ def replayed_ending(job: Job, canary_left: int | None) -> Ending | None:
     return None
 
 
-def check_allowed(job: Job, command: Command, only: str = "pending") -> None:
+def check_allowed(job: Job, command: Command, only: str = PENDING) -> None:
     """Raise the error for a command that a job does not allow: ConditionError, or UsageError.
 
     If it was cancelled, the hint is about the recipients that ``only`` selects.

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from msgctl.errors import Hint, UsageError
+from msgctl.outcomes.outcome import ACCEPTED, PENDING, SENDING, UNKNOWN
 from msgctl.store import jobs, results
 from msgctl.store.batches import OwnedJob
 from msgctl.store.database import any_of
@@ -116,7 +117,7 @@ def resend(
         for attempts in _selected(store, number, outcomes, has_state):
             earlier.update([last.outcome for last in attempts])
             rows = [
-                (number, last.line, job.attempt + 1, last.content, last.phone, store.now(), 0, "pending")
+                (number, last.line, job.attempt + 1, last.content, last.phone, store.now(), 0, PENDING)
                 for last in attempts
             ]
             db.fill("result", columns, rows)
@@ -137,7 +138,7 @@ def resend(
 
 def _check_resend(store: Store, job: Job) -> None:
     check_allowed(job, "resend")
-    if job.is_resending and results.of_attempt(store, job)["pending"]:
+    if job.is_resending and results.of_attempt(store, job)[PENDING]:
         raise UsageError(
             f'An earlier resend of the job "{job.reference}" has not ended',
             Hint("Continue it first: ", f"job resume {job.typed}"),
@@ -176,9 +177,9 @@ def _selected(
 ) -> Iterator[list[_LastAttempt]]:
     """Yield the last attempts of the selected recipients by line, at most 1,000 together."""
     wanted = {*outcomes}
-    if "unknown" in wanted:
-        wanted.add("sending")
-    read = {*wanted, "accepted"} if has_state else wanted
+    if UNKNOWN in wanted:
+        wanted.add(SENDING)
+    read = {*wanted, ACCEPTED} if has_state else wanted
     query = f"""SELECT line, outcome, state, result.content, phone, coalesce(cost, 0) FROM result
         LEFT JOIN content ON content.job = result.job AND content.number = result.content
         WHERE result.job = ? AND outcome {any_of(read)} AND {NEWEST} AND line > ? ORDER BY line LIMIT ?"""

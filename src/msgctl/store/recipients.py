@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from msgctl.outcomes.outcome import ACCEPTED, PENDING, SENDING, UNKNOWN
 from msgctl.store.database import any_of, chunks, plain
 from msgctl.store.jobs import import_lost
 from msgctl.store.people import ALL
@@ -207,11 +208,11 @@ def with_results(
     ``outcomes`` select recipients, and ``has_state`` selects accepted recipients. A request in flight is ``pending``
     while the job is running, otherwise ``unknown``.
     """
-    in_flight = "pending" if is_running else "unknown"
+    in_flight = PENDING if is_running else UNKNOWN
     wanted = {*outcomes}
     if in_flight in wanted:
-        wanted.add("sending")
-    read = {*wanted, "accepted"} if has_state else wanted
+        wanted.add(SENDING)
+    read = {*wanted, ACCEPTED} if has_state else wanted
     condition = ""
     if read:
         condition = f"AND coalesce(recipient.outcome, result.outcome, 'pending') {any_of(read)}"
@@ -220,6 +221,6 @@ def with_results(
             recipient = RecipientResult(*row)
             if has_state and recipient.outcome not in wanted and not has_state(recipient.state):
                 continue
-            if recipient.outcome == "sending":
+            if recipient.outcome == SENDING:
                 recipient.outcome = in_flight
             yield recipient

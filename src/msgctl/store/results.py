@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgctl.errors import MsgctlError
-from msgctl.outcomes.outcome import Outcome
+from msgctl.outcomes.outcome import ACCEPTED, LEFT_OUT, PENDING, REFUSED, SENDING, UNKNOWN, Outcome
 from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
@@ -68,7 +68,7 @@ class RequestOutcome(NamedTuple):
     def failure(self) -> str:
         """How the request failed as a whole: ``refused`` or ``unknown``; otherwise empty."""
         outcomes = {row.outcome for row in self.rows}
-        if len(outcomes) != 1 or "accepted" in outcomes:
+        if len(outcomes) != 1 or ACCEPTED in outcomes:
             return ""
         return outcomes.pop()
 
@@ -76,7 +76,7 @@ class RequestOutcome(NamedTuple):
 def intend(db: Database, job: int, intents: Iterable[Intent]) -> None:
     """Store the intents of requests. Called in a transaction."""
     rows = [
-        (job, line, intent.attempt, intent.content, phone, intent.time, intent.request, "sending")
+        (job, line, intent.attempt, intent.content, phone, intent.time, intent.request, SENDING)
         for intent in intents
         for line, phone in zip(intent.lines, intent.phones, strict=True)
     ]
@@ -112,7 +112,7 @@ def record(db: Database, job: int, results: Sequence[RequestOutcome]) -> Counter
     _add_to_usage(db, job, results)
     changes: Counter[str] = Counter()
     for result in results:
-        changes["sending"] -= len(result.rows)
+        changes[SENDING] -= len(result.rows)
         changes["credits"] += sum([row.credits or 0 for row in result.rows])
         changes.update([row.outcome for row in result.rows])
     return changes
@@ -139,7 +139,7 @@ def record_late(db: Database, job: int, results: Sequence[RequestOutcome]) -> No
             _add_to_usage(db, job, [RequestOutcome(intent._replace(lines=[line], phones=[phone]), [row])])
             changes["credits"] += row.credits or 0
             if db.value("SELECT max(attempt) FROM result WHERE job = ? AND line = ?", (job, line)) == intent.attempt:
-                changes["unknown"] -= 1
+                changes[UNKNOWN] -= 1
                 changes[row.outcome] += 1
     add_to_counts(db, job, changes)
 
@@ -205,9 +205,9 @@ def _add_to_usage(db: Database, job: int, results: Sequence[RequestOutcome]) -> 
         intent = result.intent
         time = intent.time // QUARTER * QUARTER
         for phone, row in zip(intent.phones, result.rows, strict=True):
-            if row.outcome == "accepted" or row.credits:
+            if row.outcome == ACCEPTED or row.credits:
                 total = sums[time, country_of(phone) or ""]
-                total[0] += row.outcome == "accepted"
+                total[0] += row.outcome == ACCEPTED
                 total[1] += row.credits or 0
     db.insert_all(
         "INSERT INTO usage (job, time, country, messages, credits)",
@@ -262,8 +262,8 @@ def check_counts(store: Store, job: Job) -> None:
     counts = Counter[str](dict(db.rows(query, (job.number,))))
     for outcome, number in last_outcomes(db, job.number).items():
         counts[outcome] += number
-        counts["pending"] -= number
-    for name in ("invalid", "duplicate", "excluded", "pending", "sending", "accepted", "refused", "unknown"):
+        counts[PENDING] -= number
+    for name in (*LEFT_OUT, PENDING, SENDING, ACCEPTED, REFUSED, UNKNOWN):
         if counts[name] != getattr(job, name):
             raise db.damaged(f"job {job.id} has {counts[name]} recipients that are {name}, not {getattr(job, name)}")
 

@@ -27,6 +27,7 @@ from msgctl.jobs import ending, report
 from msgctl.jobs.report import JOB_FIELDS
 from msgctl.jobs.sending import JobRunner
 from msgctl.jobs.settings import Settings
+from msgctl.outcomes.outcome import ACCEPTED, PENDING, REFUSED, UNKNOWN
 from msgctl.output.result import Format, Layout, OwnResult
 from msgctl.store import owners, recipients, results
 from msgctl.store.batches import LostJobError
@@ -111,11 +112,11 @@ def _note_resend(context: Context, before: Counter[str], after: Counter[str]) ->
             f"Left out {plural(left_out, 'recipient')} of the resend, because of an opt-out or --at-most. "
             "They keep their earlier outcomes."
         )
-    done = {outcome: number for outcome, number in (after - before).items() if outcome != "pending"}
+    done = {outcome: number for outcome, number in (after - before).items() if outcome != PENDING}
     if done:
         words = ", ".join(f"{number:,} {outcome}" for outcome, number in done.items())
         context.note(f"Resent to {plural(sum(done.values()), 'recipient')}: {words}.")
-    elif not after["pending"]:
+    elif not after[PENDING]:
         context.note("No recipients were left to resend to.")
 
 
@@ -210,7 +211,7 @@ def _show_progress(context: Context, runner: JobRunner, bar: JobProgress | None,
         job = runner.job
         done = job.accepted + job.refused + job.unknown
         if bar:
-            counts = [(name, getattr(job, name)) for name in ("accepted", "refused", "unknown")]
+            counts = [(name, getattr(job, name)) for name in (ACCEPTED, REFUSED, UNKNOWN)]
             bar.show(done, job.sendable, [*counts, ("credits", job.credits // CREDIT)])
         elif context.monotonic() >= next_line:
             next_line = context.monotonic() + MINUTE
