@@ -22,7 +22,7 @@ from support import PATIENCE
 from support.forks import Process
 from support.runs import COLOUR, ended_well
 from support.server import Server
-from support.tool import Tool
+from support.tool import Tool, error_of
 from support.workbooks import workbook
 
 LISTS = Path(__file__).parent / "lists" / "files"
@@ -216,7 +216,7 @@ class Scene:
 
     @word(r"error (.*)")
     def error(self, fields: str) -> None:
-        error = json.loads(self.err.splitlines()[-1])
+        error = error_of(self.err)
         assert error["exit_code"] == self.code
         assert fields_of(fields).items() <= {name: text_of(error[name]) for name in error}.items(), error
 

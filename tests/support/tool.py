@@ -18,6 +18,19 @@ from msgctl.cli.shell.context import Context
 from support import PATIENCE
 
 
+def parsed(text: str, err: str) -> Any:
+    """Return the JSON of an output. A failure shows standard error, which explains it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise AssertionError(f"this is not JSON: {text!r}\n{err}") from None
+
+
+def error_of(err: str) -> Any:
+    """Return the error of --json."""
+    return parsed("".join(err.splitlines()[-1:]), err)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result of a run: the exit code, both outputs, and, in this process, the unread part of standard input."""
@@ -37,11 +50,11 @@ class Outcome:
 
     @property
     def document(self) -> Any:
-        return json.loads(self.stdout)
+        return parsed(self.out, self.err)
 
     @property
     def error(self) -> Any:
-        return json.loads(self.err.splitlines()[-1])
+        return error_of(self.err)
 
     def refused(self, code: int, *parts: str) -> None:
         """Expect no result, and one error (for people or as JSON) with this exit code and these parts."""

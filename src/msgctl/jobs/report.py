@@ -108,14 +108,11 @@ class Summary:
         return Deliveries(delivered, undelivered, self.job.accepted - delivered - undelivered)
 
     def document(self) -> dict[str, Any]:
-        """Return the fields by name, with times in ISO 8601.
-
-        Without delivery states, only `LIST_FIELDS` are included.
-        """
+        """Return `JOB_FIELDS` by name, or without delivery states `LIST_FIELDS`, with times in ISO 8601."""
         job, due = self.job, None
         if self.due is not None:
             due = timestamp(self.due)
-        document = {
+        values = {
             "job": job.id,
             "name": job.name,
             "command": job.command,
@@ -125,7 +122,7 @@ class Summary:
             "recipients": job.recipients,
             **self.outcomes,
             "requests": job.requests,
-            **({} if self.states is None else self.deliveries._asdict()),
+            **self.deliveries._asdict(),
             "credits": self.credits,
             "machine": job.machine,
             "phone_column": self.settings.phone_column,
@@ -133,6 +130,8 @@ class Summary:
             "created": timestamp(job.created / 1000),
             "updated": timestamp(job.updated / 1000),
         }
+        names = LIST_FIELDS if self.states is None else JOB_FIELDS
+        document = {name: values[name] for name in names}
         return {**document, "replayed": True} if self.is_replayed else document
 
 
