@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from msgctl.errors import NOTHING_SENT
+
 
 class Kind(Enum):
     """The JSON or form type of a field, with the API's names."""
@@ -46,7 +48,7 @@ class Effect(Enum):
     def prevented(self) -> str:
         """The consequence of an error before the request was carried out; empty for a request that only reads."""
         if self is Effect.SENDS:
-            return "nothing was sent"
+            return NOTHING_SENT
         return "nothing was changed" if self is Effect.CHANGES else ""
 
 

@@ -29,7 +29,7 @@ from msgctl.cli.shell.options import (
 from msgctl.cli.shell.tree import command, group
 from msgctl.config import profiles
 from msgctl.credits import as_credits
-from msgctl.errors import Hint, UsageError
+from msgctl.errors import NOTHING_SENT, Hint, UsageError
 from msgctl.jobs.limits import Budget, budget_of, canary_left
 from msgctl.jobs.report import (
     DELIVERIES,
@@ -357,7 +357,7 @@ def resend(
         return running.result(context, job)
     risk = " Some people may get it twice." if only == UNKNOWN else ""
     question = f"Resend the message to {plural(count, f'{only} recipient')}{cost}?{risk}"
-    prompts.confirm(context, question, "nothing was sent")
+    prompts.confirm(context, question, NOTHING_SENT)
     context.client  # noqa: B018 (without a credential, the recipients keep their outcomes)
     owners.resend(store, job.number, outcomes, has_state, expected=count)
     return running.send_pending(context, jobs.get(store, job.number), "resend")
@@ -375,7 +375,7 @@ def _resend_cost(context: Context, job: Job, chosen: Resendable) -> str:
         if job.pending:
             pending = ", and send the pending messages"
         hint = Hint(f"Raise the limit first{pending} (N is the new total): ", f"job resume {job.typed} --max-credits N")
-        raise budget.reached().replaced(consequence="nothing was sent", hint=hint)
+        raise budget.reached().replaced(consequence=NOTHING_SENT, hint=hint)
     return _cost(chosen.segments, settings, budget)
 
 

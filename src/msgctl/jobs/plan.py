@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msgctl.errors import UsageError
+from msgctl.errors import NOTHING_SENT, UsageError
 from msgctl.jobs.report import cells_of, with_columns_of_file
 from msgctl.jobs.settings import Settings
 from msgctl.jobs.tally import Tally, with_exclusions
@@ -111,7 +111,7 @@ class Plan:
             them = "it" if self.faults.invalid == 1 else "them"
             list_all = "" if is_listed else LIST_ALL
             hint = f"Fix {them}, or skip {them} with --skip-invalid."
-            return self.faults.error(hint, list_all, consequence="nothing was sent")
+            return self.faults.error(hint, list_all, consequence=NOTHING_SENT)
         if self.tally.messages:
             return None
         return self._repeated(repeated) if self.tally.excluded["repeats"] else self._none_left()
@@ -123,12 +123,12 @@ class Plan:
         return UsageError(
             f"No recipients are left: {by} sent this message to {recipients} in the last 12 hours",
             "To resend it to them, add --again.",
-            consequence="nothing was sent",
+            consequence=NOTHING_SENT,
             reason="repeats",
         )
 
     def _none_left(self) -> UsageError:
-        excluded, consequence, reason = self.tally.excluded, "nothing was sent", "usage"
+        excluded, consequence, reason = self.tally.excluded, NOTHING_SENT, "usage"
         hint = ""
         all_of_them = f"All recipients in {self.faults.file}"
         if self.faults.invalid:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
 from msgctl import operations, values
-from msgctl.errors import ConfigurationError
+from msgctl.errors import NOTHING_SENT, ConfigurationError
 from msgctl.http.request import Value
 from msgctl.jobs.schedule import COLOMBIA, Frequency, SendingHours, Window, described, is_colombian
 from msgctl.operations import Operation
@@ -201,7 +201,7 @@ class Settings:
             raise ConfigurationError(
                 f"The job was written by a newer msgctl: this one does not know its setting {clean(unknown[0])}",
                 "Update this msgctl.",
-                consequence="nothing was sent",
+                consequence=NOTHING_SENT,
                 reason="newer_store",
             )
         return cls(**own)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain, islice
 from typing import Any
 
-from msgctl.errors import ConfigurationError, Hint, MsgctlError, StoreMovedError
+from msgctl.errors import NOTHING_SENT, ConfigurationError, Hint, MsgctlError, StoreMovedError
 from msgctl.text import clean
 
 Row = tuple[Any, ...]
@@ -243,7 +243,7 @@ class Database(ABC):
 
 def unusable(what: str, hint: str, reason: str = "") -> ConfigurationError:
     """Return the error for a store that cannot be used."""
-    return ConfigurationError(what, hint, consequence="nothing was sent", reason=reason)
+    return ConfigurationError(what, hint, consequence=NOTHING_SENT, reason=reason)
 
 
 def _groups(statement: str, rows: Sequence[Row], ending: str) -> Iterator[tuple[str, list[Any], int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import NamedTuple
 
-from msgctl.errors import ConditionError, Hint, MsgctlError, StoreNotReachedError, UsageError
+from msgctl.errors import NOTHING_SENT, ConditionError, Hint, MsgctlError, StoreNotReachedError, UsageError
 from msgctl.store.database import Row, any_of, plain
 from msgctl.store.store import Store
 from msgctl.text import clean
@@ -199,7 +199,7 @@ def named(store: Store, account: str, name: str, digest: bytes | None = None) ->
         raise ConditionError(
             f"The job {quote(name)} was removed less than 90 days ago",
             "To send to these recipients, choose another name.",
-            consequence="nothing was sent",
+            consequence=NOTHING_SENT,
             reason="job_removed",
         )
     return job

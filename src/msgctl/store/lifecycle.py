@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal, Self
 
 from msgctl.errors import (
+    NOTHING_SENT,
     ConditionError,
     ConfigurationError,
     Hint,
@@ -71,7 +72,7 @@ def check_allowed(job: Job, command: Command, only: str = PENDING) -> None:
     """
     name, state = job.reference, job.shown_state
     if job.removed is not None:
-        raise ConditionError(f'The job "{name}" was removed', consequence="nothing was sent", reason="job_removed")
+        raise ConditionError(f'The job "{name}" was removed', consequence=NOTHING_SENT, reason="job_removed")
     if command in ALLOWED[state] and not (command == "remove" and job.stopping):
         return
     if command == "remove":
@@ -90,7 +91,7 @@ def check_allowed(job: Job, command: Command, only: str = PENDING) -> None:
         raise changed_elsewhere(job, f"it is {state} now")
     what = f'The job "{name}" is running on {clean(job.machine)} in another process'
     hint = Hint("Wait for it. To end it permanently: ", f"job cancel {job.typed}")
-    raise ConditionError(what, hint, consequence="nothing was sent", reason="running_elsewhere")
+    raise ConditionError(what, hint, consequence=NOTHING_SENT, reason="running_elsewhere")
 
 
 def changed_elsewhere(job: Job, how: str) -> ConditionError:
@@ -98,7 +99,7 @@ def changed_elsewhere(job: Job, how: str) -> ConditionError:
     return ConditionError(
         f'Another process has changed the job "{job.reference}": {how}',
         Hint("Check it: ", f"job show {job.typed}"),
-        consequence="nothing was sent",
+        consequence=NOTHING_SENT,
         reason="running_elsewhere",
     )
 

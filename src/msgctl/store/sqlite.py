@@ -27,7 +27,7 @@ from weakref import WeakKeyDictionary
 
 from msgctl import files
 from msgctl.config.profiles import SANDBOX_STORE
-from msgctl.errors import MissingStoreError, MsgctlError, StoreNotReachedError
+from msgctl.errors import NOTHING_SENT, MissingStoreError, MsgctlError, StoreNotReachedError
 from msgctl.store import upgrades
 from msgctl.store.database import Database, Row, unusable
 
@@ -77,7 +77,7 @@ class SQLite(Database):
         hint = files.access_hint(self.path, files.STORE_ELSEWHERE)
         if self.path.name == SANDBOX_STORE:  # MSGCTL_STORE is another store
             hint = files.access_hint(self.path, files.STATE_ELSEWHERE)
-        with files.explained("use the store", path, "nothing was sent", hint):
+        with files.explained("use the store", path, NOTHING_SENT, hint):
             if creates:
                 files.make_folder(self.path.parent)
             if (kind := _file_system(self.path)) in NETWORK:
@@ -267,7 +267,7 @@ class SQLite(Database):
 
     def hold(self, owner: int) -> None:
         hint = files.access_hint(self._locks, files.CHECK_PERMISSIONS)
-        with files.explained("lock", self._locks, "nothing was sent", hint), _LockFile.used(self._locks) as locks:
+        with files.explained("lock", self._locks, NOTHING_SENT, hint), _LockFile.used(self._locks) as locks:
             locks.hold(owner)
         self._owners.add(owner)
 
@@ -277,7 +277,7 @@ class SQLite(Database):
     def alive(self, owners: Collection[int]) -> set[int]:
         if not owners:
             return set()
-        with files.explained("lock", self._locks, "nothing was sent"), _LockFile.used(self._locks) as locks:
+        with files.explained("lock", self._locks, NOTHING_SENT), _LockFile.used(self._locks) as locks:
             return locks.alive(owners)
 
     def reconnect(self) -> None:

@@ -12,7 +12,7 @@ from msgctl import values
 from msgctl.cli.runs import running
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import ConditionError, Hint, UsageError
+from msgctl.errors import NOTHING_SENT, ConditionError, Hint, UsageError
 from msgctl.jobs.limits import canary_left
 from msgctl.jobs.schedule import machine_zone, parse_at
 from msgctl.jobs.settings import DEFAULTS, OPTIONS, Settings
@@ -152,7 +152,7 @@ def continue_earlier(context: Context, job: Job, wanted: Settings) -> OwnResult:
         limit = f", up to the limit of {plural(settings.max_credits, 'credit')} for the whole job"
     pending = recipients.pending_messages(context.store, job.number, settings.performs.channel)
     question = f'Continue job "{job.reference}" and send {plural(pending.messages, "message")}{limit}?'
-    prompts.confirm(context, question, "nothing was sent")
+    prompts.confirm(context, question, NOTHING_SENT)
     return running.send_pending(context, job, "bulk")
 
 

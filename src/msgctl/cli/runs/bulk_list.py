@@ -13,7 +13,7 @@ from msgctl import values
 from msgctl.cli.options.bulk import Source
 from msgctl.cli.options.send import Numbers
 from msgctl.cli.shell.context import Context
-from msgctl.errors import Hint, UsageError
+from msgctl.errors import NOTHING_SENT, Hint, UsageError
 from msgctl.http.request import Value
 from msgctl.jobs.importer import Importer
 from msgctl.jobs.settings import Settings
@@ -92,7 +92,7 @@ class BulkList:
                 if message is None and isinstance(row, Recipient):
                     message = renderer(row)
         if message is None:
-            raise FileError(f"{self._file} has no valid rows", consequence="nothing was sent")
+            raise FileError(f"{self._file} has no valid rows", consequence=NOTHING_SENT)
         return message
 
     def import_into(self, job_number: int, settings: Settings) -> Imported:

@@ -13,7 +13,7 @@ from msgctl.cli.runs.bulk_job import Start
 from msgctl.cli.runs.bulk_list import Imported
 from msgctl.cli.shell import prompts
 from msgctl.cli.shell.context import Context
-from msgctl.errors import NotReachedError, OutcomeUnknownError, ServiceError
+from msgctl.errors import NOTHING_SENT, NotReachedError, OutcomeUnknownError, ServiceError
 from msgctl.http.request import build
 from msgctl.jobs.limits import exclusion_rules
 from msgctl.jobs.plan import ROW_COLUMNS, Plan, planned_rows
@@ -55,7 +55,7 @@ class PlannedJob:
         is_asked = not context.options.yes and context.stdin.isatty()
         if is_asked or context.shows_notes:
             self._explain()
-        prompts.confirm(context, self._question(), "nothing was sent")
+        prompts.confirm(context, self._question(), NOTHING_SENT)
 
     def summary(self) -> OwnResult:
         """Return the summary as the result of a dry run."""
