@@ -138,7 +138,7 @@ def test_recipes_report_every_fault_with_the_right_exit_code(shell: Shell, fault
             "balance": (read, [f"Error: {unread}"]),
             "disk": (sent, disk),
             "prometheus": (0, [f"Error: {unread}", "msgctl_up 0"]),
-            "nagios": (3, ["UNKNOWN: the balance was not read"]),
+            "nagios": (3, [f"UNKNOWN: Error: {unread}"]),
             "daily job": (job, [f"Error: {ended}"]),
             "login": (1, [f"Error: {send}", "Access denied"]),
         }

@@ -27,6 +27,7 @@ MAKE_ROOM = "Free some space on the disk, then try again."
 CHECK_PERMISSIONS = "Check the permissions of the file and its directory."
 STORE_ELSEWHERE = "Set MSGCTL_STORE to a file in a directory that this user can write."
 STATE_ELSEWHERE = "Set XDG_STATE_HOME to a directory that this user can write."
+READ_ONLY = "Its file system is mounted read-only: choose another directory, or mount it for writing."
 NEEDS_LOCKS = "Its file system does not support locks. Set XDG_STATE_HOME to a directory on a local disk."
 
 
@@ -156,8 +157,10 @@ def sync(path: Path) -> None:
 
 
 def access_hint(path: Path, usual: str) -> str:
-    """Return how to use a database of another user; the usual hint if it is missing or belongs to this user."""
+    """Return how to use a database on a read-only mount or of another user; otherwise, the usual hint."""
     with suppress(OSError):
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            return READ_ONLY
         owner, user = path.stat().st_uid, os.geteuid()
         if user not in (0, owner):
             change = f"chown {_user(user)} {typed(path)}*"
@@ -183,6 +186,7 @@ def explained(doing: str, path: Path, consequence: str = "", hint: str = CHECK_P
             errno.EDQUOT: MAKE_ROOM,
             errno.ENOLCK: NEEDS_LOCKS,
             errno.ENOTSUP: NEEDS_LOCKS,
+            errno.EROFS: READ_ONLY,
         }
         raise ConfigurationError(
             f"Cannot {doing} {shown(path)}: {error.strerror or type(error).__name__}",

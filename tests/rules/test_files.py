@@ -162,6 +162,7 @@ def test_a_file_system_without_locks_is_refused(file: Path, monkeypatch: pytest.
     ("error", "what", "hint"),
     [
         (OSError(errno.ENOSPC, "No space"), "No space", files.MAKE_ROOM),
+        (OSError(errno.EROFS, "Read-only"), "Read-only", files.READ_ONLY),
         (OSError(errno.EDQUOT, "No quota"), "No quota", files.MAKE_ROOM),
         (OSError(errno.ENOLCK, "No locks"), "No locks", files.NEEDS_LOCKS),
         (OSError(errno.ENOTSUP, "No support"), "No support", files.NEEDS_LOCKS),

@@ -31,7 +31,7 @@ from msgctl.jobs.ending import resume_hint
 from msgctl.operations import Effect
 from msgctl.output.result import Layout, OwnResult
 from msgctl.store import jobs
-from msgctl.text import plural, shorten
+from msgctl.text import clean, plural, shorten
 
 if TYPE_CHECKING:
     from msgctl.config.profiles import Profile
@@ -102,12 +102,11 @@ def check_file(machine: Machine) -> Finding:
     context = machine.context
     if (context.options.profile or context.environ.get("MSGCTL_PROFILE")) == profiles.SANDBOX:
         raise NotCheckedError("not used by the sandbox")
-    path = files.shown(context.config_path)
     if not context.config_path.exists():
-        return Finding(f"{path} does not exist")
+        return Finding(f"{clean(str(context.config_path))} does not exist")  # cron may set another home directory
     if faults := profiles.unknown_settings(context.config):
         return Finding("; ".join(faults), "failed", "Correct or remove the setting.")
-    return Finding(path)
+    return Finding(files.shown(context.config_path))
 
 
 def check_profile(machine: Machine) -> Finding:

@@ -262,7 +262,8 @@ def choose(load: Callable[[], ConfigFile], environ: Mapping[str, str], named: st
             "Choose one with -p NAME, or make it the default with: msgctl profile use NAME",
             reason="no_profile",
         )
-    raise NoProfileError("There is no profile yet", ADD_HINT, reason="no_profile")
+    # The whole path: cron may set another home directory.
+    raise NoProfileError(f"There is no profile in {clean(str(config.path))} yet", ADD_HINT, reason="no_profile")
 
 
 def _from_variables(settings: Mapping[str, str]) -> StoredProfile:

@@ -150,8 +150,7 @@ def location_of(store: str) -> str | Path:
         return store
     if store.lower().startswith(("postgresql:", "postgres:")):  # it may contain a password
         raise ConfigurationError(
-            f"The URL of the store must begin with {store.partition(':')[0]}://",
-            "Write it like postgresql://user@host/database.",
+            "The URL of the store must begin with postgresql://", "Write it like postgresql://user@host/database."
         )
     try:
         return Path(store).expanduser().absolute()

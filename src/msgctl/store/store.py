@@ -92,7 +92,8 @@ class Store:
         return owner is not None and (owner == self._owner or bool(self.db.alive([owner])))
 
     def check_writes(self) -> None:
-        """Write to the store without a change. Raises StoreNotReachedError and ConfigurationError."""
+        """Take the lock of this process and write without a change, as a send does. Raises the errors of `Database`."""
+        self.owner  # noqa: B018 (it takes the lock)
         with self.db.transaction("check"):
             self.db.change("UPDATE meta SET value = value WHERE name = 'version'")
 
