@@ -24,6 +24,7 @@ MAX_MESSAGE_BYTES = 64 * 1024
 MIN_LIKENESS = 0.65
 """Minimum similarity of a suggestion, from 0 to 1: "sms" is suggested for "mms", but not "PATCH" for "FETCH"."""
 
+MAX_CLIENT = 2**63 - 1
 MAX_TIMEOUT = 3600.0
 MAX_URL = 8192
 
@@ -67,9 +68,9 @@ def whole_number(text: str, name: str, least: int = 0, most: int | None = None) 
 
 
 def client(text: str) -> int:
-    """Return a client ID (int64)."""
+    """Return a client ID."""
     number = int(text) if re.fullmatch(_INTEGER, text) else -1
-    if not 0 <= number < 2**63:
+    if not 0 <= number <= MAX_CLIENT:
         raise UsageError(f"--client must be a client ID, such as 12345, not {quote(text)}")
     return number
 

@@ -15,6 +15,7 @@ from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.options import number_option, value_option
 from msgctl.cli.shell.tree import command, group
 from msgctl.commands import sandbox_exec, serve
+from msgctl.config import profiles
 from msgctl.errors import ConditionError
 from msgctl.output.result import Layout, OwnResult, TextResult
 from msgctl.sandbox.protocol import FAULT_KINDS, MAX_CLICKS, MAX_INBOX_WAIT
@@ -233,8 +234,8 @@ def reset(context: Context, base_url: BaseUrl = None) -> TextResult:
     if served_at(context, base_url) is None:
         prompts.confirm(context, "Delete everything in the sandbox, with its history, jobs and opt-outs?")
         # Both work even if a file is damaged.
-        emulator.reset(files.state_path("sandbox.sqlite3"))
-        files.delete_database(files.state_path("sandbox-store.sqlite3"))
+        emulator.reset(files.state_path(profiles.SANDBOX_STATE))
+        files.delete_database(files.state_path(profiles.SANDBOX_STORE))
     else:
         served = Controls(context, base_url)  # first, because it fails without a sandbox
         prompts.confirm(context, "Delete everything in the sandbox?")

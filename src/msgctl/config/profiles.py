@@ -16,19 +16,20 @@ from msgctl.config.file import ConfigFile
 from msgctl.config.urls import account, base_url_fault, is_store
 from msgctl.errors import ConfigurationError, NoProfileError
 from msgctl.text import clean, is_unsafe, joined, nearest, shorten
-from msgctl.values import zone_of
+from msgctl.values import MAX_CLIENT, zone_of
 
 SANDBOX = "sandbox"
 SANDBOX_URL = "https://sandbox.invalid/api/v1"
 SANDBOX_CLIENT = 1
 SANDBOX_KEY = "the-key-of-the-sandbox"
+SANDBOX_STATE = "sandbox.sqlite3"
+"""The state of the emulator, a file in the state directory."""
 SANDBOX_STORE = "sandbox-store.sqlite3"
 """The separate store of the sandbox, a file in the state directory."""
 
 ENVIRONMENT = "environment"
 """The name of the profile that consists of the three variables."""
 
-MAX_CLIENT = 2**63 - 1
 MAX_KEY = 4096
 MIN_KEY = 6
 """Minimum length of a key that is masked everywhere (see `msgctl.http.redaction`)."""

@@ -30,8 +30,7 @@ PAGE = "/"
 FAULT_KINDS = ("520", "breakdown", "503", "429", "html", "delay=", "drop", "reject", "truncate", "garbage")
 """The kinds of fault, with which a SPEC begins."""
 FAULT_SYNTAX = (
-    "KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: 520, breakdown, 503, 429, html, delay=SECONDS, drop, "
-    "reject, truncate, garbage."
+    f"KIND[:PROBABILITY][:PATH] or KIND:next=N[:PATH]. Kinds: {', '.join(FAULT_KINDS).replace('=', '=SECONDS')}."
 )
 CLOSING = frozenset({"drop", "reject", "garbage", "truncate"})
 """Faults without a whole response, after which the connection is closed."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from msgctl.operations import BLOCK_PHONE
 from msgctl.store import sends
 from msgctl.store.database import any_of
 from msgctl.store.schema import ENDED
@@ -15,7 +16,6 @@ from msgctl.store.store import Store, pages
 
 GROUPINGS = ("day", "month", "command", "job", "country", "profile")
 """The columns that messages and credits can be summed by."""
-BLOCK = "block add"
 _DAYS = {"day": "%Y-%m-%d", "month": "%Y-%m"}
 
 
@@ -132,7 +132,7 @@ def last_send(store: Store, account: str) -> list[Entry]:
     number = store.db.value(
         """SELECT number FROM job WHERE account = ? AND machine = ? AND id IS NULL AND removed IS NULL AND command <> ?
         ORDER BY number DESC LIMIT 1""",
-        (account, store.machine, BLOCK),
+        (account, store.machine, BLOCK_PHONE.name),
     )
     if number is None:
         return []
@@ -158,7 +158,7 @@ def usage(
         f"""SELECT {column}, sum(messages), sum(usage.credits) FROM usage JOIN job ON job.number = usage.job
         WHERE removed IS NULL AND command <> ? AND (? = '' OR profile = ?) AND usage.time >= ? AND usage.time < ?
         GROUP BY 1""",
-        (BLOCK, profile or "", profile or "", since or 0, 2**62 if until is None else until),
+        (BLOCK_PHONE.name, profile or "", profile or "", since or 0, 2**62 if until is None else until),
     )
     sums: defaultdict[str | None, list[int]] = defaultdict(lambda: [0, 0])
     for value, messages, paid in rows:

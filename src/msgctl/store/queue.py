@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from msgctl.store import people
 from msgctl.store.jobs import Job
-from msgctl.store.recipients import FileRow
+from msgctl.store.recipients import WITHOUT_RESULT, FileRow
 from msgctl.store.results import undo_resend
 from msgctl.store.store import Store, boot_time
 
@@ -174,11 +174,8 @@ class Queue:
         """Read and check more recipients. Return whether there are any."""
         query = """SELECT content, line, phone FROM result WHERE job = ? AND attempt = ? AND outcome = 'pending'
             AND (content, line) > (?, ?) ORDER BY content, line LIMIT ?"""
-        # With NOT EXISTS, PostgreSQL compares all pairs of rows until it has statistics of a new job.
         if self.attempt == 1:
-            query = """SELECT content, line, phone FROM recipient WHERE job = ? AND content IS NOT NULL
-                AND (SELECT 1 FROM result
-                    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = ?) IS NULL
+            query = f"""SELECT content, line, phone FROM recipient WHERE job = ? AND {WITHOUT_RESULT}
                 AND (content, line) > (?, ?) ORDER BY content, line LIMIT ?"""
         size = min(self._size, MAX_PAGE)
         rows = [

@@ -42,6 +42,14 @@ class NewRecipient(NamedTuple):
     reason: str | None = None
 
 
+WITHOUT_RESULT = """content IS NOT NULL AND (SELECT 1 FROM result
+    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = ?) IS NULL"""
+"""The condition of recipients who have no result of an attempt yet.
+
+With NOT EXISTS, PostgreSQL compares all pairs of rows until it has statistics of a new job.
+"""
+
+
 class PendingMessages(NamedTuple):
     """A job's pending recipients who have opted out, and the messages of the others.
 
@@ -62,12 +70,10 @@ def pending_messages(store: Store, job: int, channel: str) -> PendingMessages:
         FROM content JOIN (
             SELECT number, (SELECT 1 FROM optout WHERE optout.phone = pending.phone AND channel {any_of((ALL, channel))}
                 LIMIT 1) AS refused
-            FROM (SELECT content AS number, phone FROM recipient
-                WHERE job = ? AND content IS NOT NULL AND (SELECT 1 FROM result
-                    WHERE result.job = recipient.job AND result.line = recipient.line AND attempt = 1) IS NULL
+            FROM (SELECT content AS number, phone FROM recipient WHERE job = ? AND {WITHOUT_RESULT}
                 UNION ALL SELECT content, phone FROM result WHERE job = ? AND outcome = 'pending') AS pending
         ) AS checked ON checked.number = content.number WHERE content.job = ?"""
-    return PendingMessages(*map(int, store.db.rows(query, (ALL, channel, job, job, job))[0]))
+    return PendingMessages(*map(int, store.db.rows(query, (ALL, channel, job, 1, job, job))[0]))
 
 
 @dataclass(slots=True)

@@ -252,7 +252,7 @@ class Context:
         from msgctl.sandbox.emulator import Emulator, SandboxSettings
 
         settings = SandboxSettings(profiles.SANDBOX_CLIENT, profiles.SANDBOX_KEY)
-        path = files.state_path("sandbox.sqlite3")
+        path = files.state_path(profiles.SANDBOX_STATE)
         return self.stack.enter_context(closing(Emulator(path, settings, clock=self.clock)))
 
     @cached_property
