@@ -145,15 +145,19 @@ def to_gsm7(text: str) -> Gsm7Text:
             missing.setdefault(char, position)
         previous = char
     if missing:
-        # A combining mark is shown on a dotted circle (Unicode, section 2.11).
-        shown = {char: clean(f"◌{char}" if unicodedata.category(char)[0] == "M" else char) for char in missing}
-        named = ", ".join(f"{shown[char]} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
+        named = ", ".join(f"{_shown(char)} (U+{ord(char):04X}, position {at})" for char, at in missing.items())
         letters = "character" if len(missing) == 1 else "characters"
         raise UsageError(f"GSM-7 has no letter close to {named}", f"Send it without --gsm7, or remove the {letters}.")
     converted = _joined(written)
     if not converted.strip():
         raise UsageError(f'"{shorten(text)}" would be empty in GSM-7', "Send it without --gsm7.")
     return Gsm7Text(converted, tuple(char for char in left_out if not _is_joiner(char)))
+
+
+def _shown(char: str) -> str:
+    if unicodedata.category(char)[0] == "M":  # a combining mark is shown on a dotted circle (Unicode, section 2.11)
+        char = f"◌{char}"
+    return clean(char)
 
 
 def _joined(pieces: list[str | None]) -> str:

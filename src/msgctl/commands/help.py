@@ -56,7 +56,7 @@ def help(  # noqa: A001
     """
     from msgctl.cli.shell.errors import usage_error
     from msgctl.reference import manual
-    from msgctl.reference.description import describe, document
+    from msgctl.reference.description import as_json, describe
 
     root: Any = ctx.find_root()
     context: Context = ctx.obj
@@ -69,7 +69,7 @@ def help(  # noqa: A001
         nodes = describe(root.command)
         if path in nodes:
             chosen = {name: node for name, node in nodes.items() if not name or not path or node.is_in(path)}
-            return OwnResult(document(chosen), ())
+            return OwnResult(as_json(chosen), ())
     with root.command.make_context(root.info_name, [*(command or ()), "--help"], obj=root.obj) as below:
         try:
             root.command.invoke(below)
@@ -94,10 +94,10 @@ def commands(ctx: typer.Context) -> OwnResult:
     code. With --json, an error is one line of JSON on standard error; `man msgctl` lists its fields. A cell of jsonl
     has the type that the service sent, and credits may have decimals.
     """
-    from msgctl.reference.description import describe, document
+    from msgctl.reference.description import as_json, describe
 
     context: Context = ctx.obj
-    description = document(describe(ctx.find_root().command))
+    description = as_json(describe(ctx.find_root().command))
     if context.is_json:
         return OwnResult(description, ())
     return OwnResult(description["commands"], COMMAND_COLUMNS)

@@ -143,7 +143,8 @@ def import_(
     with source.opened(context, leaves_out=True, phones=numbers.cells(context)) as recipients:
         faults = recipients.faults
         rows = _with_channels(recipients, channel)
-        context.check_fields(IMPORTED if context.options.dry_run else ())
+        columns = IMPORTED if context.options.dry_run else ()
+        context.check_fields(columns)
         if context.options.dry_run:
             listed = [_listed(row) for row in rows]
             failures = [faults.error(CORRECT, list_all="")] if faults.invalid and not source.skip_invalid else []

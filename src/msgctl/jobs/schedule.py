@@ -223,9 +223,9 @@ def _instant(text: str, local_zone: str | None) -> datetime | None:
         moment = wall.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return (
-        moment if moment.astimezone(wall.tzinfo).replace(tzinfo=None) == named else None
-    )  # None if the clocks skip this time
+    if moment.astimezone(wall.tzinfo).replace(tzinfo=None) != named:  # the clocks skip this time
+        return None
+    return moment
 
 
 def described(hours: str, days: str | None) -> str:

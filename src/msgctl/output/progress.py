@@ -23,11 +23,12 @@ class JobProgress(Progress):
     def __init__(self, stream: TextIO, *, color: bool, monotonic: Callable[[], float]) -> None:
         self._counts: Sequence[tuple[str, int]] = ()
         out = console(stream, color=color)
+        pace = [_Pace()] if out.width >= NARROW else []
         super().__init__(
             SpinnerColumn(style="busy"),
             BarColumn(bar_width=None),
             TextColumn("{task.percentage:>3.0f}% {task.completed:,} of {task.total:,}"),
-            *([_Pace()] if out.width >= NARROW else []),
+            *pace,
             console=out,
             auto_refresh=False,
             transient=True,

@@ -64,6 +64,7 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
 
     Without a ``width``, it uses the terminal's width.
     """
+    color_system: Literal["standard"] | None = "standard" if color else None
     return Console(
         file=stream,
         width=width,
@@ -71,7 +72,7 @@ def console(stream: TextIO, *, color: bool, width: int | None = None) -> Console
         markup=False,
         emoji=False,
         highlight=False,
-        color_system="standard" if color else None,
+        color_system=color_system,
         no_color=not color,
         force_terminal=True,
         legacy_windows=False,

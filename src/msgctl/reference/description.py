@@ -83,11 +83,13 @@ def _nodes(command: Any, path: str) -> Iterator[Node]:
     # The options of the root are the global options.
     parameters = [parameter for parameter in command.params if not path or parameter.expose_value]
     panel = command.rich_help_panel
+    if not isinstance(panel, str):
+        panel = ""
     yield Node(
         path,
         summary=command.get_short_help_str(200),
         help=command.help or "",
-        panel=panel if isinstance(panel, str) else "",
+        panel=panel,
         children=tuple(children),
         arguments=tuple(_parameter(parameter) for parameter in parameters if parameter.param_type_name == "argument"),
         options=tuple(_parameter(parameter) for parameter in parameters if parameter.param_type_name == "option"),
@@ -119,7 +121,7 @@ def _parameter(parameter: Any) -> Parameter:
 # --- for programs
 
 
-def document(nodes: Mapping[str, Node]) -> dict[str, Any]:
+def as_json(nodes: Mapping[str, Node]) -> dict[str, Any]:
     """Return the whole description as a JSON object."""
     return {
         "version": __version__,

@@ -159,8 +159,8 @@ class Emulator:
         if operation.name not in HANDLERS:
             return Refusal("INVALID_OPERATION", f"the sandbox does not emulate {operation.path}").response()
         try:
-            account = parameters_of(CREDENTIALS[operation.credentials], request)
-            if (account["client"], account["key"]) != (self.settings.client, self.settings.key):
+            credentials = parameters_of(CREDENTIALS[operation.credentials], request)
+            if (credentials["client"], credentials["key"]) != (self.settings.client, self.settings.key):
                 return self.refused(Refusal("UNAUTHORIZED", "client or key is wrong"), operation)
             values = parameters_of(operation.fields, request)
             begin = self.reading if operation.effect is Effect.READS else self.writing

@@ -250,13 +250,13 @@ def choose_responses(emulator: Emulator, *, responses: str | None = None) -> Jso
 @_endpoint("POST", "/reset", "Delete everything.")
 def reset(emulator: Emulator) -> JsonObject:
     emulator.reset()
-    begin(emulator, is_new=True)
+    apply_settings(emulator, is_new=True)
     if emulator.settings.store is not None:
         files.delete_database(emulator.settings.store)
     return {"status": "empty"}
 
 
-def begin(emulator: Emulator, *, is_new: bool) -> None:
+def apply_settings(emulator: Emulator, *, is_new: bool) -> None:
     """Apply the settings of a sandbox. One that is not new keeps the credits that were left. Raises UsageError."""
     settings = emulator.settings
     if settings.credits is not None and is_new:

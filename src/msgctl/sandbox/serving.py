@@ -32,7 +32,7 @@ class ServedSandbox:
         self.settings = settings
         self.emulator = Emulator(state, settings, clock=clock, origin=server.origin)
         try:
-            endpoints.begin(self.emulator, is_new=is_new)
+            endpoints.apply_settings(self.emulator, is_new=is_new)
         except BaseException:
             self.emulator.close()
             raise
