@@ -133,7 +133,8 @@ class JobStates:
                     self._pool.is_stopped = True
                     return None
             self._limiter.sent(1, now)
-        self._sleep(delay)
+        if delay:
+            self._sleep(delay)
         message.check(client, timeout, self._goal.added)
         message.response = None  # so that memory is bounded while many messages wait for the caller
         return message
