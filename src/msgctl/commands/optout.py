@@ -136,7 +136,7 @@ def import_(
     """
     from msgctl.lists.faults import rows_left_out
     from msgctl.lists.reader import name_of
-    from msgctl.store import people as stored
+    from msgctl.store import people
 
     context.note_sandbox()
     name = name_of(source.file)
@@ -149,7 +149,7 @@ def import_(
             listed = [_listed(row) for row in rows]
             failures = [faults.error(CORRECT, list_all="")] if faults.invalid and not source.skip_invalid else []
             return OwnResult(listed, IMPORTED, failures=failures)
-        count, new = stored.add_optouts(context.store, _entries(rows, faults, skip_invalid=source.skip_invalid))
+        count, new = people.add_optouts(context.store, _entries(rows, faults, skip_invalid=source.skip_invalid))
     context.note(f"Numbers in {name}: {recipients.source}")
     if faults.invalid:
         context.note(rows_left_out(faults.invalid, "invalid", name))

@@ -29,7 +29,7 @@ from msgctl.cli.shell.options import (
     text_option,
     value_option,
 )
-from msgctl.cli.shell.process import fault_of, signals_handled_by
+from msgctl.cli.shell.process import signals_handled_by, write_error_of
 from msgctl.config import profiles
 from msgctl.errors import ConfigurationError, UsageError
 from msgctl.jobs.settings import MAX_CREDITS
@@ -199,7 +199,7 @@ def serve(context: Context, *, port: Port = 8520, serving: Serving) -> None:
     with signals_handled_by(stop, also_ignored=True), suppress(KeyboardInterrupt):
         exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sandbox.variables.items())
         context.printer.print(TextResult(f"# inbox page: {sandbox.page}\n{exports}", document))
-        unwritten = fault_of(context.stdout)
+        unwritten = write_error_of(context.stdout)
         if serving.open_page:
             webbrowser.open(sandbox.page)
         if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the caller could not know the address

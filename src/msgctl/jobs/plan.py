@@ -99,7 +99,7 @@ class Plan:
             **{f"{outcome}_rows": tally.document_left_out(outcome) for outcome in LEFT_OUT},
         }
 
-    def fault(self, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool) -> UsageError | None:
+    def error(self, repeated: Sequence[Job], *, skip_invalid: bool, is_listed: bool) -> UsageError | None:
         """Return the error for a file with invalid rows, or without recipients; None if the job can be sent.
 
         ``repeated`` are the jobs that sent the same message. ``is_listed`` means that a dry run lists every row.

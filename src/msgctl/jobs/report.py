@@ -144,7 +144,7 @@ def details(store: Store, job: Job, words: AddedWords) -> Summary:
     """Return the summary of a job with its delivery states, and the numbers of people it left out."""
     exclusions: Counter[str] = Counter()
     if job.excluded:
-        for reason, number in results.exclusions(store, job.number).items():
+        for reason, number in results.exclusion_counts(store, job.number).items():
             exclusions[EXCLUSIONS.get(reason, "over_limit")] += number
     states = {state: number for state, number in results.state_counts(store, job.number).items() if state is not None}
     return replace(summary(job), states=states, exclusions=exclusions, words=words)

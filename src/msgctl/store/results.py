@@ -328,7 +328,7 @@ def without_id(store: Store, job: int) -> int:
     return int(store.db.value(query, (job,)))
 
 
-def exclusions(store: Store, job: int) -> dict[str, int]:
+def exclusion_counts(store: Store, job: int) -> dict[str, int]:
     """Count the recipients that a job left out while it was sending, by reason."""
     query = "SELECT error, count(*) FROM result WHERE job = ? AND outcome = 'excluded' GROUP BY error"
     return dict(store.db.rows(query, (job,)))

@@ -27,7 +27,7 @@ from msgctl.text import plural
 
 
 class PlannedJob:
-    """A job before it is published: its plan, and ``fault``, the error if it cannot be sent."""
+    """A job before it is published: its plan, and ``error``, the reason if it cannot be sent."""
 
     def __init__(self, context: Context, rows: Imported, start: Start, *, skip_invalid: bool, lists_rows: bool) -> None:
         """Check the job, estimate its cost, and print notes about its rows. A dry run may list every row."""
@@ -39,8 +39,8 @@ class PlannedJob:
         tally = Tally.of(store, rows.job_number, context.profile.account, self._exclusions)
         plan = Plan(settings, rows.faults, tally, start.due)
         repeated = [jobs.get(store, earlier) for earlier in sorted(tally.repeats_of)]
-        self.fault = plan.fault(repeated, skip_invalid=skip_invalid, is_listed=lists_rows)
-        if not self.fault:
+        self.error = plan.error(repeated, skip_invalid=skip_invalid, is_listed=lists_rows)
+        if not self.error:
             plan = replace(plan, balance=_balance(context))
         elif context.options.dry_run:
             context.note("Balance not checked: the job cannot be sent as it is")
@@ -50,8 +50,8 @@ class PlannedJob:
     def confirm(self) -> None:
         """Show the summary and ask whether to send the job. Raises UsageError, or Cancelled."""
         context = self.context
-        if self.fault:
-            raise self.fault
+        if self.error:
+            raise self.error
         is_asked = not context.options.yes and context.stdin.isatty()
         if is_asked or context.shows_notes:
             self._explain()
@@ -59,7 +59,7 @@ class PlannedJob:
 
     def summary(self) -> OwnResult:
         """Return the summary as the result of a dry run."""
-        failures = [self.fault] if self.fault else []
+        failures = [self.error] if self.error else []
         return OwnResult(self.plan, self.plan.columns, Layout.PLAN, failures=failures)
 
     def every_row(self, save: Path | None) -> OwnResult:
@@ -106,12 +106,12 @@ class PlannedJob:
         """Print notes about rows that are left out, and about likely mistakes."""
         context, plan, tally = self.context, self.plan, self.plan.tally
         need_of_country = plan.faults.need_of_country
-        if need_of_country and not self.fault:
+        if need_of_country and not self.error:
             context.note(f"{need_of_country}: add --country-code CC")
         for outcome, rows in tally.first_left_out.items():
             if outcome == "invalid" and (need_of_country or not skip_invalid):
                 continue  # without a country, the reasons are misleading; without --skip-invalid, the error lists them
-            if self.fault and not tally.left_out[outcome]:
+            if self.error and not tally.left_out[outcome]:
                 continue  # the error has the reason for all of them
             for row in rows:
                 phone = f"{row.phone}: " if row.phone else ""

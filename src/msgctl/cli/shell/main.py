@@ -14,7 +14,7 @@ import typer
 from msgctl import files
 from msgctl.cli.shell.context import Context
 from msgctl.cli.shell.errors import print_error, usage_error
-from msgctl.cli.shell.process import abandon, fault_of
+from msgctl.cli.shell.process import abandon, write_error_of
 from msgctl.cli.shell.tree import Root, group
 from msgctl.errors import ConfigurationError, Hint, Interrupted, MsgctlError, OutcomeUnknownError, unexpected
 from msgctl.operations import Effect
@@ -54,10 +54,10 @@ def run(arguments: Sequence[str], context: Context) -> int:
     except KeyboardInterrupt:
         abandon(context.stdout)
         code = code or Interrupted.exit_code
-    fault = fault_of(context.stdout)
-    if fault is None or isinstance(fault, BrokenPipeError):  # the reader closed the pipe
+    unwritten = write_error_of(context.stdout)
+    if unwritten is None or isinstance(unwritten, BrokenPipeError):  # the reader closed the pipe
         return code
-    why = f"could not be written to standard output: {fault.strerror}"
+    why = f"could not be written to standard output: {unwritten.strerror}"
     error: MsgctlError = ConfigurationError(f"The output {why}", "Free some space, or write elsewhere.")
     if context.run.job is not None:
         error = error.with_hint(Hint("The job is stored. See: ", f"job show {context.run.job}"))

@@ -88,16 +88,16 @@ def _unraisable(unraisable: UnraisableHookArgs) -> None:
 
 
 class Sink(io.FileIO):
-    """A file descriptor to write to. An error is stored in ``fault`` instead of raised; later output is dropped."""
+    """A file descriptor to write to. An error is stored in ``error`` instead of raised; later output is dropped."""
 
-    fault: OSError | None = None
+    error: OSError | None = None
 
     def write(self, data: ReadableBuffer, /) -> int:
-        if self.fault is None:
+        if self.error is None:
             try:
                 return super().write(data) or 0
             except OSError as error:
-                self.fault = error
+                self.error = error
         return memoryview(data).nbytes
 
 
@@ -123,10 +123,10 @@ def standard_streams() -> tuple[TextIO, TextIO, TextIO]:
     return sys.stdin, sys.stdout, sys.stderr
 
 
-def fault_of(stream: TextIO) -> OSError | None:
+def write_error_of(stream: TextIO) -> OSError | None:
     """Return the error of the first write that failed, if any."""
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    return raw.fault if isinstance(raw, Sink) else None
+    return raw.error if isinstance(raw, Sink) else None
 
 
 def abandon(stream: TextIO) -> None:
@@ -135,5 +135,5 @@ def abandon(stream: TextIO) -> None:
     A blocked reader must not delay the end, and output in progress would be written twice.
     """
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    if isinstance(raw, Sink) and raw.fault is None:
-        raw.fault = BrokenPipeError()
+    if isinstance(raw, Sink) and raw.error is None:
+        raw.error = BrokenPipeError()
