@@ -38,8 +38,11 @@ def _not_accepted(job: Job) -> list[str]:
     return [f"{number:,} {name}" for name, number in numbers.items() if number]
 
 
-def error_of(job: Job, ending: Ending) -> MsgctlError | None:
-    """Return the error of a run that has ended; None for exit code 0."""
+def error_of(job: Job, ending: Ending, refusal: str = "") -> MsgctlError | None:
+    """Return the error of a run that has ended; None for exit code 0.
+
+    ``refusal`` is why the service refused all recipients, if the reason was the same for all.
+    """
     summary = ", ".join((f"{job.accepted:,} of {plural(job.sendable, 'recipient')} accepted", *_not_accepted(job)))
     if job.state == "cancelled":
         rest = f"job report {job.typed} --only pending --save rest.csv"
@@ -53,7 +56,7 @@ def error_of(job: Job, ending: Ending) -> MsgctlError | None:
     if ending.why.error is None:
         is_over = job.state == "done" or ending.why in (Why.CANARY, Why.COMPLETE)
         if job.unknown or job.sending or (job.refused and is_over):
-            return ConditionError(summary, hint, reason="not_accepted")
+            return ConditionError(": ".join(filter(None, (summary, refusal))), hint, reason="not_accepted")
         return None
     if ending.why.error is Interrupted:
         return Interrupted(stopped_by(ending), hint, consequence=summary)

@@ -12,6 +12,7 @@ from msgctl.phones import country_of
 from msgctl.store.database import Database, any_of, chunks, plain
 from msgctl.store.jobs import Job
 from msgctl.store.store import Store, pages
+from msgctl.text import clean
 
 QUARTER = 900_000
 """Milliseconds of a quarter of an hour: days begin at a multiple of it in every time zone."""
@@ -175,6 +176,15 @@ def was_refused(store: Store, job: Job) -> bool:
         WHERE result.job = ? AND result.attempt = ? AND result.outcome = 'pending'
         AND earlier.attempt < result.attempt AND earlier.outcome = 'refused' LIMIT 1"""
     return store.db.row(query, (job.number, job.attempt)) is not None
+
+
+def common_refusal(store: Store, job: Job) -> str:
+    """Return why all recipients of a job were refused; empty if some were not, or if the reasons differ."""
+    if not job.refused or job.refused != job.sendable:
+        return ""
+    query = f"SELECT DISTINCT error FROM result WHERE job = ? AND outcome = ? AND {NEWEST} LIMIT 2"
+    reasons = store.db.rows(query, (job.number, REFUSED))
+    return clean(reasons[0][0] or "") if len(reasons) == 1 else ""
 
 
 def lose(db: Database, job: int) -> None:

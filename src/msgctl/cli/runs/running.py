@@ -84,7 +84,8 @@ def send_pending(context: Context, job: Job, command: Command, settings: str | N
             raise
     error = None
     if not (is_resent and job.requests == earlier_requests):
-        error = ending.error_of(job, how)
+        refusal = results.common_refusal(context.store, job) if is_stored else ""
+        error = ending.error_of(job, how, refusal)
     _note_end(context, job, how, left_out=job.excluded - excluded_before)
     return result(context, job, error, Layout.JOB_RUN, is_stored=is_stored)
 
@@ -157,7 +158,8 @@ def replayed(context: Context, job: Job, how: Ending) -> OwnResult:
         context.run.sent.add(1)
     context.note_sandbox()
     context.note(f'This is the result of the earlier run of job "{job.reference}". Nothing was sent now.')
-    return result(context, job, ending.error_of(job, how), Layout.JOB_RUN, is_replayed=True)
+    error = ending.error_of(job, how, results.common_refusal(context.store, job))
+    return result(context, job, error, Layout.JOB_RUN, is_replayed=True)
 
 
 def scheduled(context: Context, job: Job) -> OwnResult:
