@@ -170,7 +170,7 @@ def next_steps(summary: Summary, now: int, *, is_polled: bool = False) -> list[s
                 check = Hint("Wait for the rest: ", f"job states {name} --follow")
             steps.append(check)
         if deliveries.undelivered and is_polled:
-            # Nobody sends to the pending recipients of a cancelled job.
+            # The pending recipients of a cancelled job will never get the message.
             not_reached = f"pending,{UNDELIVERED}" if job.state == "cancelled" and job.pending else UNDELIVERED
             steps.append(Hint("See who was not reached: ", f"job report {name} --only {not_reached}"))
         if deliveries.undelivered and job.state != "cancelled":

@@ -41,12 +41,7 @@ def chosen(sheets: Iterator[Sheet], name: str, reading: Reading, note: Callable[
             unsure.append(table)
             continue
         _refuse_hidden(sheet, name, reading, note)
-        if sheet.formulas:
-            count = plural(sheet.formulas, "formula")
-            note(
-                f"{name} has {count} without a result, first in {sheet.first_formula}: msgctl reads an empty cell. "
-                "Open the file in Excel and save it."
-            )
+        _note_formulas(sheet, name, note)
         table.rows = _rows(table, sheets, name, reading)
         return table
     if reading.sheet is not None and last is None:
@@ -92,6 +87,16 @@ def _refuse_hidden(sheet: Sheet, name: str, reading: Reading, note: Callable[[st
     where = f"sheet {quote(sheet.name)}, {noun} {some_of([str(row) for row in sorted(sheet.hidden)])}"
     what = f"{name} has {plural(len(sheet.hidden), 'row')} that Excel hides, by hand or by a filter ({where})"
     raise FileError(what, hint)
+
+
+def _note_formulas(sheet: Sheet, name: str, note: Callable[[str], None]) -> None:
+    """Print a note about formulas without a result. A program that is not a spreadsheet writes them."""
+    if sheet.formulas:
+        count = plural(sheet.formulas, "formula")
+        note(
+            f"{name} has {count} without a result, first in {sheet.first_formula}: msgctl reads an empty cell. "
+            "Open the file in Excel and save it."
+        )
 
 
 def _rows(
