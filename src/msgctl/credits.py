@@ -4,7 +4,7 @@ from __future__ import annotations
 
 CREDIT = 1_000_000
 """The unit of credits in outcomes and in the store."""
-MAX_CREDITS = 10**6
+MAX_CHARGE = 10**6
 """Maximum credits of one recipient; more is an error of the service. The sum for a million recipients fits into 64
 bits.
 """
@@ -21,7 +21,7 @@ def millionths(credits: str | None) -> int | None:
         amount = Decimal(credits or "")
     except InvalidOperation:
         return None
-    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CREDITS else None
+    return round(amount * CREDIT) if amount.is_finite() and 0 <= amount < MAX_CHARGE else None
 
 
 def share(credits: int | None, count: int, index: int) -> int | None:

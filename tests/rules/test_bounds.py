@@ -15,8 +15,8 @@ from msgctl.cli.shell.prompts import MAX_INPUT
 from msgctl.config.credential import MAX_OUTPUT, key_of_command
 from msgctl.config.profiles import MAX_KEY, key_fault
 from msgctl.errors import ConfigurationError
-from msgctl.http.client import MAX_LOGGED_CHARACTERS, MAX_LOGGED_LINES, MAX_URL
-from msgctl.http.response import MAX_BODY, details_of
+from msgctl.http.client import MAX_LOGGED_CHARACTERS, MAX_LOGGED_LINES, MAX_REQUEST_URL
+from msgctl.http.response import MAX_QUOTED_BODY, details_of
 from msgctl.outcomes.record import MAX_STORED, text_to_store
 from msgctl.outcomes.words import MAX_TEXT, cut
 from msgctl.output.fields import MAX_REPEATED
@@ -58,10 +58,14 @@ def test_a_value_of_a_response_is_stored_up_to_4096_characters() -> None:
 
 
 def test_an_error_has_the_json_of_a_body_of_at_most_4000_characters() -> None:
-    body = json.dumps({"msg": "x"}).ljust(MAX_BODY)
+    body = json.dumps({"msg": "x"}).ljust(MAX_QUOTED_BODY)
     assert details_of(400, body.encode(), {"msg": "x"}) == (400, {"msg": "x"}, body, {"msg": "x"})
     assert details_of(400, f"{body} ".encode(), {"msg": "x"}) == (400, {"msg": "x"}, body, None)
-    for length, shown in ((MAX_BODY - 1, MAX_BODY - 1), (MAX_BODY, MAX_BODY), (MAX_BODY + 5, MAX_BODY)):
+    for length, shown in (
+        (MAX_QUOTED_BODY - 1, MAX_QUOTED_BODY - 1),
+        (MAX_QUOTED_BODY, MAX_QUOTED_BODY),
+        (MAX_QUOTED_BODY + 5, MAX_QUOTED_BODY),
+    ):
         record = details_of(400, b"", {"error": 7, "msg": "x" * length, "other": 1}).record
         assert (record["error"], len(record["msg"])) == (7, shown)
 
@@ -113,7 +117,7 @@ def test_a_url_has_at_most_65000_bytes(service: Service, tool: Tool) -> None:
     service.always(respond({"id": "m1", "state": "queued"}))
     assert tool("state", "get", "x").code == 0
     length = len(service.base_url.removesuffix("/api/v1") + service.received[0].target)
-    for missing, code in ((MAX_URL - length, 0), (MAX_URL + 1 - length, 2)):
+    for missing, code in ((MAX_REQUEST_URL - length, 0), (MAX_REQUEST_URL + 1 - length, 2)):
         assert tool("state", "get", "x" * (1 + missing)).code == code
 
 

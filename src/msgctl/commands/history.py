@@ -188,7 +188,7 @@ def clear(
         parts.append(plural(old.jobs, "job"))
     records = " and ".join(parts)
     when = "" if before is None else f", before {before}"
-    question = f"Delete {records} of {prompts.account(profile)}{when}?"
+    question = f"Delete {records} of {prompts.account_in_words(profile)}{when}?"
     done = f"Deleted {records} of profile {values.quote(profile.name)}."
     prompts.delete_sent(context, old.numbers, "single sends and jobs", question, done)
     return TextResult("", {"profile": profile.name, "account": profile.account, "deleted": old.entries})

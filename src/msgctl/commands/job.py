@@ -429,7 +429,7 @@ def remove(
         context.note("There is nothing to delete.")
         return OwnResult([], LIST_FIELDS, Layout.JOBS)
     count = plural(len(removed), "job")
-    question = f"Delete {count} of {prompts.account(context.profile)}, with all recipients?"
+    question = f"Delete {count} of {prompts.account_in_words(context.profile)}, with all recipients?"
     summaries = [summary(ended) for ended in removed]
     numbers = [ended.number for ended in removed]
     prompts.delete_sent(context, numbers, "jobs", question, f"Deleted {count}.")

@@ -48,7 +48,7 @@ from msgctl.outcomes.outcome import REFUSED
 from msgctl.outcomes.words import NO_WORDS, AddedWords
 from msgctl.text import clean, without_parameters
 
-MAX_URL = 65_000
+MAX_REQUEST_URL = 65_000
 """The longest URL that is sent, in bytes; few servers accept longer ones."""
 PAUSES = (0.3, 0.9)
 """Seconds before the first and the second retry."""
@@ -231,11 +231,11 @@ class Client:
             if query:
                 url = url.copy_with(params=query)
                 path += f"?{url.query.decode()}"
-            is_too_long = bool(query) and len(str(url)) > MAX_URL
+            is_too_long = bool(query) and len(str(url)) > MAX_REQUEST_URL
         except httpx.InvalidURL:  # over 65,536 characters
             is_too_long = True
         if is_too_long:
-            raise UsageError(f"The URL of the request is longer than {MAX_URL:,} bytes", "Shorten a value.")
+            raise UsageError(f"The URL of the request is longer than {MAX_REQUEST_URL:,} bytes", "Shorten a value.")
         return httpx.Request(
             request.operation.method,
             url,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from msgctl.http.request import Request
     from msgctl.http.transport import RawResponse
 
-MAX_BODY = 4000
+MAX_QUOTED_BODY = 4000
 """Maximum characters of a response in an error."""
 
 NOT_FOR_RECIPIENTS = frozenset({301, 307, 308, 401, 405, 415})
@@ -161,11 +161,11 @@ def details_of(http_status: int, body: bytes, document: Any) -> ResponseDetails:
         for name in ("error", "msg"):
             if name in document:
                 value = document[name]
-                beginning = beginning_of(value, MAX_BODY)
-                record[name] = value if len(beginning) < MAX_BODY else beginning
-    if len(text) > MAX_BODY:
+                beginning = beginning_of(value, MAX_QUOTED_BODY)
+                record[name] = value if len(beginning) < MAX_QUOTED_BODY else beginning
+    if len(text) > MAX_QUOTED_BODY:
         document = None
-    return ResponseDetails(http_status, record, text[:MAX_BODY], document)
+    return ResponseDetails(http_status, record, text[:MAX_QUOTED_BODY], document)
 
 
 def stored_details(http_status: int | None, body: bytes) -> ResponseDetails | None:
@@ -436,7 +436,7 @@ class _Parser(NamedTuple):
         if message is None and document is not None:
             message = beginning_of(document, MAX_QUOTE + 1)  # so that a reader sees that it was cut
         elif message is None:
-            text = self.raw.body[:MAX_BODY].decode(errors="replace")
+            text = self.raw.body[:MAX_QUOTED_BODY].decode(errors="replace")
             message = " ".join(re.sub("(?s)<(script|style)\\b.*?</\\1>|<[^>]*>", " ", text).split())
         return shorten(message, MAX_QUOTE)
 

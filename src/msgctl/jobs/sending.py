@@ -75,7 +75,7 @@ QUICK = 0.1
 """A request is assumed to take at least this many seconds. So a slow commit stores at most four extra intents per
 sender: after a kill, each of them counts as unknown.
 """
-MAX_LATE = 4
+MAX_LATE_BATCHES = 4
 """Maximum consecutive batches in which every intent expired before it was sent. After that, the store is too slow."""
 MAX_ATTEMPT = 3600.0
 """Maximum seconds of a request. The client's own limit, --timeout, is never longer."""
@@ -333,7 +333,7 @@ class JobRunner:
         if isinstance(error, StoreNotReachedError):
             self._late += intent.expires != self._last_late  # all intents of a batch count once
             self._last_late = intent.expires
-            if self._late == MAX_LATE:
+            if self._late == MAX_LATE_BATCHES:
                 self.stop(Why.STORE_LOST, error)
         elif isinstance(error, (TurnedAwayError, NotReachedError)):
             self._count_wait(outcome.started, error)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msgctl.credits import CREDIT, MAX_CREDITS, millionths, share
+from msgctl.credits import CREDIT, MAX_CHARGE, millionths, share
 from msgctl.jsontext import Number, ShapeError, objects, values
 from msgctl.outcomes import words
 from msgctl.outcomes.content import (
@@ -382,7 +382,7 @@ def _joined(outcomes: Sequence[Outcome]) -> Outcome:
     credits_of = {other.id: other.credits for other in reversed(outcomes)}
     charges = [charge for charge in credits_of.values() if charge is not None]
     total = sum(charges)
-    if not charges or total >= MAX_CREDITS * CREDIT:  # not known, or not plausible
+    if not charges or total >= MAX_CHARGE * CREDIT:  # not known, or not plausible
         return first._replace(credits=None)
     return first._replace(credits=total)
 

@@ -66,9 +66,9 @@ def _newest(row: Document) -> Any:
 
 MAX_BARS = 120
 """Maximum columns of a table with bars, even on a wider terminal."""
-MAX_TEXT = 200_000
-"""Maximum characters of text that a terminal shows for all rows together; each row may have `MIN_TEXT`."""
-MIN_TEXT = 200
+MAX_SHOWN_TEXT = 200_000
+"""Maximum characters of text that a terminal shows for all rows together; each row may have `MIN_ROW_TEXT`."""
+MIN_ROW_TEXT = 200
 MAX_MINUTES = 100_000
 """Minutes that a verdict does not show, because `datetime` may not have the time."""
 
@@ -279,7 +279,7 @@ def _label(metric: Document) -> str:
 
 def _shortened(rows: Sequence[Document]) -> Iterator[Document]:
     """Truncate strings that are too long for a terminal, because Rich takes seconds to wrap a megabyte."""
-    limit = max(MAX_TEXT // max(len(rows), 1), MIN_TEXT)
+    limit = max(MAX_SHOWN_TEXT // max(len(rows), 1), MIN_ROW_TEXT)
     for row in rows:
         too_long = {name for name, value in row.items() if isinstance(value, str) and len(value) > limit}
         yield {**row, **{name: f"{row[name][:limit]}…" for name in too_long}}

@@ -10,7 +10,7 @@ from random import Random
 from msgctl.operations import RESPONSE_STATISTIC
 from msgctl.sandbox.protocol import JsonObject
 
-UNKNOWN = "unknown"
+NOT_GIVEN = "unknown"
 
 _PLACE = ("country", "region", "city", "lang")
 _DEVICE = ("device", "brand", "model", "operating_system", "browser")
@@ -41,7 +41,7 @@ def add(db: sqlite3.Connection, url: sqlite3.Row, at: float, visitors: Iterable[
     fields = VISITOR if url["premium"] else _PLAIN
     columns = ("url", "date", "hour", *fields)
     query = f"INSERT INTO clicks ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - ours
-    rows = ((url["number"], day, hour, *(visitor.get(name, UNKNOWN) for name in fields)) for visitor in visitors)
+    rows = ((url["number"], day, hour, *(visitor.get(name, NOT_GIVEN) for name in fields)) for visitor in visitors)
     db.executemany(query, rows)
 
 

@@ -221,14 +221,14 @@ def setting(context: Context, name: str, convert: Callable[[str], str]) -> str |
         ) from error
 
 
-MAX_KEY = 200
+MAX_ONCE_KEY = 200
 """Maximum characters of a --once key."""
 
 
 def once_key(text: str) -> str:
-    if not text.strip() or len(text) > MAX_KEY:
+    if not text.strip() or len(text) > MAX_ONCE_KEY:
         raise UsageError(
-            f"--once needs a key of 1 to {MAX_KEY} characters, not {quote(text)}",
+            f"--once needs a key of 1 to {MAX_ONCE_KEY} characters, not {quote(text)}",
             'Choose one for each message, for example --once "disk-$(date +%F)"',
         )
     return storable(text)

@@ -22,7 +22,7 @@ from msgctl.store.jobs import Job
 from msgctl.store.lifecycle import Ending, Why
 from msgctl.store.store import Store
 
-MAX_LATE = 12 * 3600
+MAX_OVERDUE = 12 * 3600
 """Maximum seconds that a job may be late: the message of a later job may be outdated."""
 
 
@@ -132,7 +132,7 @@ def _is_too_late(store: Store, job: Job) -> bool:
     """Return whether a job has sent nothing yet, long after its time. Closed hours of its window do not count."""
     hours = Settings.load(job.settings).hours(store.clock)
     open_seconds = hours.open_seconds((job.due or 0) / 1000, store.clock())
-    return open_seconds > MAX_LATE and results.sent_to(store, job.number) == 0
+    return open_seconds > MAX_OVERDUE and results.sent_to(store, job.number) == 0
 
 
 def _pause(context: Context, job: Job) -> OwnResult:

@@ -64,7 +64,7 @@ def delete_sent(context: Context, numbers: Sequence[int], noun: str, question: s
     context.note(f"{done} {effect}")
 
 
-def account(profile: profiles.Profile) -> str:
+def account_in_words(profile: profiles.Profile) -> str:
     """Return a profile and its account for a question: ``profile "main", client 12345 of https://…``."""
     return f"profile {quote(profile.name)}, client {profile.client} of {clean(profile.base_url)}"
 
