@@ -67,7 +67,7 @@ MAX_QUOTATION = 500
 class Response:
     """A response to a request as the service sent it (``body``), and its JSON (``content``).
 
-    ``facts`` are those about its request, and ``outcomes`` those of the recipients of a send or change.
+    ``facts`` are about its request, and ``outcomes`` contains an outcome per recipient of a send or change.
     """
 
     request: Request
