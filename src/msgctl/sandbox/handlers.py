@@ -166,7 +166,7 @@ def deliver(
     cost = sum(message.credits for message in sent)
     if cost > scope.credits:
         why = f"this send costs {plural(cost, 'credit')}; {scope.credits} left"
-        raise Refusal("NOT_ENOUGH_CREDITS", why, parameter="phone")
+        raise Refusal("NOT_ENOUGH_CREDITS", why)
     scope.db.execute("UPDATE account SET credits = credits - ?", (cost,))
     scope.db.executemany(_INSERT, sent)
     return sent
@@ -256,7 +256,7 @@ def messages_state(scope: Scope, values: Values) -> JsonObject | list[JsonObject
     if scope.is_observed and not messages:
         messages = stored_messages(scope.db, "WHERE dispatch_id = ? ORDER BY number", values["id"])
     if not messages:
-        raise Refusal("NOT_FOUND", "id: no message with this ID exists", parameter="id")
+        raise Refusal("NOT_FOUND", "id: no message with this ID exists")
     records = [
         {**_entry(RESPONSE_STATE.fields, scope, message), "created": timestamp(message.created)} for message in messages
     ]
@@ -318,9 +318,9 @@ def verify(scope: Scope, values: Values) -> JsonObject | Refusal:
     if row is None or row["code"] != values["code"]:
         scope.db.execute("UPDATE codes SET wrong_guesses = wrong_guesses + 1 WHERE phone = ? AND app_name = ?", key)
         scope.db.execute("DELETE FROM codes WHERE wrong_guesses >= ?", (MAX_WRONG_GUESSES,))
-        return Refusal("INVALID_CODE", "code: not the last code sent, already used, or void", parameter="code")
+        return Refusal("INVALID_CODE", "code: not the last code sent, already used, or void")
     if scope.now >= row["expires"]:
-        return Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent", parameter="code")
+        return Refusal("EXPIRED_CODE", f"code: expired {MINUTES_TO_EXPIRE} minutes after it was sent")
     scope.db.execute("DELETE FROM codes WHERE phone = ? AND app_name = ?", key)
     return {"status": "verified"}
 
@@ -345,8 +345,7 @@ def shorten(scope: Scope, values: Values) -> JsonObject:
     """Create a short URL. Raises Refusal if its name or alias is taken."""
     name, url_long, domain = values["name"], values["url-long"], values.get("domain-name")
     if _is_taken(scope, "name", name):
-        why = f"name: a short URL {quoted(name)} exists, and names are unique"
-        raise Refusal("INVALID_NAME", why, parameter="name")
+        raise Refusal("INVALID_NAME", f"name: a short URL {quoted(name)} exists, and names are unique")
     alias = values.get("alias")
     if alias is not None and _is_taken(scope, "alias", alias):
         raise Refusal("INVALID_NAME", f"alias: a short URL that ends in {quoted(alias)} exists")
@@ -370,10 +369,10 @@ def statistic(scope: Scope, values: Values) -> JsonObject:
     name, category = values["name-url"], values.get("category")
     url = scope.db.execute("SELECT * FROM urls WHERE name = ?", (name,)).fetchone()
     if url is None:
-        raise Refusal("NOT_FOUND", "name-url: no short URL with this name exists", parameter="name-url")
+        raise Refusal("NOT_FOUND", "name-url: no short URL with this name exists")
     available = [name for name in clicks.CATEGORIES if url["premium"] or name not in PREMIUM_CATEGORIES]
     if category is not None and category not in available:
-        raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL", parameter="category")
+        raise Refusal("NOT_PREMIUM", f"category: {category} is invalid for a plain URL")
     categories = [category] if category else available
     total, metrics = clicks.statistic(scope.db, url["number"], days, categories)
     return {"urlShort": url["url_short"], "urlLong": url["url_long"], "clicksNumber": total, "metrics": metrics}

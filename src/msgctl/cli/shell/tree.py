@@ -201,7 +201,7 @@ class CommandGroup(_WithGlobalOptions, TyperGroup):
 
 def group(help: str, cls: type[CommandGroup] = CommandGroup, epilog: str = "") -> typer.Typer:
     """Return a new group of commands. Without a command, it shows its help, which begins with its summary."""
-    app = typer.Typer(cls=cls, help=_filled(help), epilog=epilog, add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(cls=cls, help=_filled(help), epilog=epilog, add_completion=False)
     app.callback(invoke_without_command=True)(_show_help)
     return app
 
