@@ -56,6 +56,7 @@ STARTED_BY = {
     "msgctl.lists.workbook_process": "msgctl.lists.workbook",
     "msgctl.lists.kinds": "msgctl.lists.workbook",
     "msgctl.cli.shell.completion": "",
+    "msgctl.cli.shell.process": "",
     "msgctl.commands.serve": "",
     "msgctl.sandbox.serving": "",
 }

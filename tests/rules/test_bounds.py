@@ -101,6 +101,10 @@ def test_the_log_has_at_most_100_lines_and_4000_characters_of_a_body(service: Se
     assert logged(f"{long}x") == [f"< {long[:-1]}…"]
     assert logged(f"{long}\nx") == [f"< {long}", "< …"]
     assert logged(f"{long[:-1]}\nx") == [f"< {long[:-1]}", "< x"]
+    emoji = "😀" * MAX_LOGGED_CHARACTERS  # four bytes each
+    assert logged(f"x{emoji[1:]}") == [f"< x{emoji[1:]}"]
+    assert logged(f"x{emoji}") == [f"< x{emoji[2:]}…"]
+    assert logged("x\r\nx\r\n") == ["< x", "< x"]
     assert logged("x\n" * MAX_LOGGED_LINES) == ["< x"] * MAX_LOGGED_LINES
     assert logged("x\n" * (MAX_LOGGED_LINES + 1)) == ["< x"] * MAX_LOGGED_LINES + ["< …"]
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import io
+import socket
+import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from msgctl.output.progress import NARROW, JobProgress
+from support import PATIENCE
+from support.commands import PHONE
+from support.service import Service, respond
+from support.tool import Clock, Tool
 
 
 @pytest.mark.parametrize("columns", [40, 60, 100])
@@ -45,3 +52,30 @@ def test_the_rate_and_the_remaining_time_are_shown(
     assert first.endswith(pace)
     assert last.endswith(" 900 accepted   900 credits")
     job.stop()
+
+
+def test_a_job_without_a_terminal_prints_its_counts_each_minute(service: Service, tool: Tool, home: Path) -> None:
+    test, arrival, noted = threading.current_thread(), threading.Event(), threading.Event()
+
+    class Minutes(Clock):
+        """After the arrival of the request, it is a minute later each time that the job's progress is checked."""
+
+        def __call__(self) -> float:
+            if arrival.is_set() and threading.current_thread() is test:
+                self.sleep(61)
+                if len(self.slept) == 4:  # twice for each line, and the first time may be before the first line
+                    noted.set()
+            return self.now
+
+    def respond_later(connection: socket.socket) -> None:
+        arrival.set()
+        noted.wait(PATIENCE)
+        entry = {"id": "m1", "status": "queued", "credits": 1, "phone": PHONE}
+        respond({"id": "d1", "status": 1, "data": [entry]})(connection)
+
+    tool.clock = Minutes()
+    service.will(respond({"status": 1000}), respond_later)
+    (home / "people.csv").write_text(f"phone\n{PHONE}\n")
+    done = tool("sms", "bulk", str(home / "people.csv"), "-m", "Hola", "--yes")
+    assert done.code == 0, done.err
+    assert "0 of 1 sent: " in done.err, done.err

@@ -21,6 +21,19 @@ def test_the_limit_of_a_response_depends_on_the_recipients_and_the_message() -> 
     assert build(ops.URL_STATISTIC, {"name-url": "n", "since": "1", "until": "2"}).max_response == 4 * kib * kib
 
 
+def test_messages_that_differ_in_anything_that_a_person_gets_have_different_digests() -> None:
+    messages: list[tuple[ops.Operation, dict[str, str], str]] = [
+        (ops.SEND_CALL, {"audio-code": "a1"}, "{}"),
+        (ops.SEND_CALL, {"audio-code": "a2"}, "{}"),
+        (ops.CHATAPP_SEND, {"template": "a1"}, "{}"),
+        (ops.CHATAPP_SEND, {"template": "a2"}, "{}"),
+        (ops.CHATAPP_SEND, {"template": "a2"}, '{"body":["Ana"]}'),
+        (ops.CHATAPP_ORDER, {"template": "a2"}, "{}"),
+    ]
+    digests = {ops.message_digest(operation, values)(content) for operation, values, content in messages}
+    assert len(digests) == len(messages)
+
+
 def test_the_limit_of_a_response_to_many_recipients_is_5_mib() -> None:
     phones = [str(573_000_000_000 + number) for number in range(300)]
     assert build(ops.SEND_SMS, {"phone": phones, "sms": "x" * 30_000}).max_response == 5 * 1024 * 1024

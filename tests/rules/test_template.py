@@ -45,6 +45,12 @@ def test_a_long_name_of_a_column_is_shortened_to_40_characters(cell: str, fault:
         template.fill(Recipient(7, "57300", (cell,)))
 
 
+@pytest.mark.parametrize("inside", ["name", " NAME ", "name|friend", " name | friend "])
+def test_a_column_in_double_braces_is_refused_with_or_without_a_fallback(inside: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"it would become {{{inside}}}")):
+        Template.parse(f"Hello {{{{{inside}}}}}", ["phone", "name"])
+
+
 def test_a_fallback_is_used_for_an_empty_cell() -> None:
     template = Template.parse("Hello {name|dear customer}{phone|}", ["phone", "name"])
     assert template.fill(Recipient(7, "57300", ("", " "))) == "Hello dear customer"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,18 @@ def test_sending_only_to_blocked_numbers_costs_nothing(world: World) -> None:
         assert record(world.post(path, phone=PHONE, app_name="Shop", **more))["status"] == "blocked"
     assert world.inbox() == []
     assert {message["code"] for message in record(world.ask("overview"))["messages"]} == {None}
+
+
+def test_a_chat_app_message_has_one_id_which_is_the_id_of_its_dispatch_in_observed_responses(world: World) -> None:
+    def sent() -> Any:
+        return record(world.post_json("/chatapp/send", {"phone": PHONE, "body": ["Ana"]}, template="hello"))
+
+    first = sent()
+    assert (first["status"], world.state_of(first["id"])) == ("accepted", "queued")
+    world.change("responses", responses="observed")
+    second = sent()
+    (state,) = record(world.get("/messages-state", id=second["id"]))
+    assert state["dispatch_id"] == second["id"] != state["id"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import psycopg
 import pytest
 
 from conftest import KEY
+from msgctl import files
 from msgctl.errors import ConfigurationError, MsgctlError, StoreNotReachedError
 from msgctl.outcomes.outcome import Outcome
 from msgctl.store import jobs, people, upgrades
@@ -99,6 +100,12 @@ def test_the_hint_for_a_lock_file_that_root_created_has_the_command_that_changes
         finally:
             os.seteuid(0)
     assert f"chown nobody {path}-owners*" in str(error.value.hint)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create the file of another user")
+def test_the_hint_for_root_has_no_other_owner(tmp_path: Path) -> None:
+    os.chown(tmp_path, pwd.getpwnam("nobody").pw_uid, -1)
+    assert fault(tmp_path).hint == files.STORE_ELSEWHERE
 
 
 # --- commands
