@@ -74,7 +74,7 @@ def test_a_disk_that_cannot_be_written_is_reported_and_loses_nothing(
 ) -> None:
     with fault(disk):
         done = tool(*command, stdin=b"the-key")
-    done.refused(3, "config" if command == ADD else "store.sqlite3", "space" if fault is full else "permissions")
+    done.refused(3, "config" if command == ADD else "store.sqlite3", "space" if fault is full else "read-only")
     assert counter.requests(None) == []
     assert contents(disk.path) == (["main"], [(ANA, "accepted")])
     again = tool(*command, stdin=b"the-key")
