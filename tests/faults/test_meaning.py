@@ -13,7 +13,7 @@ import pytest
 from msgctl import operations as ops
 from msgctl.errors import MsgctlError, TurnedAwayError
 from msgctl.http.request import build
-from msgctl.http.response import Response, parse_response
+from msgctl.http.response import Response, parse
 from msgctl.http.transport import RawResponse
 from msgctl.operations import OPERATIONS, Effect, Operation
 
@@ -31,7 +31,7 @@ def parsed(operation: Operation, body: Any, status: int = 200, fault: str = "") 
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     response = RawResponse(status, [], content, fault, is_lost=bool(fault))
     needed = {field.name: VALUES[field.name] for field in operation.fields if field.required}
-    return parse_response(build(operation, needed), response, "https://service.example/api/v1")
+    return parse(build(operation, needed), response, "https://service.example/api/v1")
 
 
 def error_of(operation: Operation, body: Any, status: int = 200, fault: str = "") -> MsgctlError:
@@ -199,7 +199,7 @@ def test_retry_after_is_a_number_of_seconds_or_a_date(text: str, seconds: tuple[
         text = formatdate(time.time() + days[text] * 86_400, usegmt=True)
     response = RawResponse(429, [(b"Retry-After", text.encode())], b"{}")
     with pytest.raises(TurnedAwayError) as error:
-        parse_response(build(ops.SEND_SMS, VALUES), response, "https://service.example/api/v1")
+        parse(build(ops.SEND_SMS, VALUES), response, "https://service.example/api/v1")
     after = error.value.retry_after
     assert (after is None) == (seconds is None)
     assert after is None or seconds is None or seconds[0] <= after <= seconds[1]

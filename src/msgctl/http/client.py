@@ -33,7 +33,7 @@ from msgctl.errors import (
 from msgctl.http import SentCounter
 from msgctl.http.redaction import redact, redact_body
 from msgctl.http.request import Request, by_name
-from msgctl.http.response import Response, parse_response, without_response
+from msgctl.http.response import Response, parse, without_response
 from msgctl.http.transport import (
     LargeBody,
     NoResponseError,
@@ -137,7 +137,7 @@ class Client:
         """Return the parsed response, or raise its error, like `send`. Call it once per response."""
         with _parsing:
             try:
-                parsed = parse_response(request, response, self._base_url, added=self._added)
+                parsed = parse(request, response, self._base_url, added=self._added)
             except (RefusedError, TurnedAwayError) as error:
                 self._count(request, -1)
                 raise without_frames(error) from None  # another thread parses next

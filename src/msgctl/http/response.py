@@ -231,7 +231,7 @@ def _names(outcomes: Sequence[Outcome], kind: str) -> list[str]:
     return names
 
 
-def parse_response(request: Request, raw: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
+def parse(request: Request, raw: RawResponse, base_url: str, *, added: AddedWords = NO_WORDS) -> Response:
     """Return the record in a response, with the outcomes of its recipients. ``added`` are the words of the profile.
 
     Raises RefusedError, UnreadableError, TurnedAwayError and OutcomeUnknownError. An operation without fields in its
