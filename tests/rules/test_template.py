@@ -57,6 +57,22 @@ def test_a_fallback_is_used_for_an_empty_cell() -> None:
     assert template.fill(Recipient(7, "57300", ("57300", ""))) == "Hello dear customer57300"
 
 
+@pytest.mark.parametrize(
+    ("cell", "fault"),
+    [
+        ("#N/A", "has the error value #N/A"),
+        (" #N/D ", "has the error value #N/D"),
+        ("#¡VALOR!", "has the error value #¡VALOR!"),
+        ("Err:502", "has the error value Err:502"),
+        (Nested("[]"), "contains an object or a list, not text"),
+    ],
+)
+@pytest.mark.parametrize("placeholder", ["{name}", "{name|}", "{name|friend}"])
+def test_a_fallback_does_not_replace_an_error_value_or_an_object(placeholder: str, cell: str, fault: str) -> None:
+    with pytest.raises(UsageError, match=f'^column "name" {fault}$'):
+        Template.parse(placeholder, ["name"]).fill(Recipient(7, "57300", (cell,)))
+
+
 names = st.text(st.characters(exclude_characters="{}|abAB€"), min_size=1, max_size=6).map(str.strip).filter(bool)
 texts = st.text(st.sampled_from("ab{}\n€ "), max_size=6)  # never the name of a column in double braces
 

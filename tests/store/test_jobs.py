@@ -37,9 +37,11 @@ def test_the_same_number_in_a_later_line_is_a_duplicate_even_in_another_part_of_
     assert errors == {3: "same number as line 1", 5: "same number as line 2"}
 
 
-def test_a_removed_name_is_kept_for_90_days(store: Store, clock: Clock) -> None:
+def test_a_removed_name_is_kept_for_90_days_from_the_removal(store: Store, clock: Clock) -> None:
     job = published(store, [ANA], name="day")
+    clock.now += KEEP / 1000 + 1
     sent(store, job.number)
+    clock.now += KEEP / 1000 + 1
     assert removal.remove(store, [job.number]) == 1
     clock.now += KEEP / 1000 - 1
     removal.tidy(store)

@@ -19,12 +19,20 @@ import pytest
 from faults import sender
 from faults.sender import SETTINGS, FakeClient, Response, arrived, new_job, send
 from msgctl.credits import as_credits, millionths
-from msgctl.errors import ConditionError, ConfigurationError, StoreNotReachedError, UsageError
+from msgctl.errors import (
+    ConditionError,
+    ConfigurationError,
+    MsgctlError,
+    NotReachedError,
+    StoreNotReachedError,
+    TurnedAwayError,
+    UsageError,
+)
 from msgctl.http.client import Client
 from msgctl.http.request import Request
 from msgctl.http.transport import TooLateError
 from msgctl.jobs.report import report_rows, selected
-from msgctl.jobs.sending import JobRunner
+from msgctl.jobs.sending import SLOW, JobRunner
 from msgctl.outcomes.outcome import Outcome
 from msgctl.outcomes.words import NO_WORDS
 from msgctl.store import history, jobs, owners, people, recipients, removal, results
@@ -97,6 +105,22 @@ def test_requests_that_were_not_sent_are_pending_again_and_opt_outs_apply_to_the
             phones.append(intent.phones[0])
     assert phones == [LUIS, EVA]
     assert (sending.job.sending, sending.job.excluded, sending.job.pending, sending.job.requests) == (2, 1, 0, 2)
+
+
+@pytest.mark.parametrize("is_resend", [False, True])
+def test_the_history_has_no_request_that_was_not_sent(store: Store, is_resend: bool) -> None:
+    job = published(store, [ANA])
+    if is_resend:
+        sent(store, job.number, {ANA: "refused"})
+        owners.resend(store, job.number, ["refused"])
+    earlier = history.entries(store, 9)
+    sending = owners.take(store, job.number)
+    intents = intend(sending)
+    with sending.batch(SMS):
+        sending.record([*map(RequestOutcome, intents)])
+    assert sending.finish("paused").pending == 1
+    assert history.entries(store, 9) == earlier
+    assert [each.outcome for each in earlier] == (["refused"] if is_resend else [])
 
 
 def test_opt_outs_are_checked_in_the_batch_that_stores_the_request(store: Store) -> None:
@@ -723,6 +747,45 @@ def test_a_request_whose_window_closes_during_its_commit_is_not_sent(location: s
         after = send(store, job, tmp_path / "sends", replace(SETTINGS, window="08:00-19:00", timezone="UTC"))
     assert (after.state, after.pending) == ("scheduled", 2)
     assert not arrived(tmp_path / "sends")
+
+
+@pytest.mark.parametrize(
+    ("error", "retry_after"),
+    [(TurnedAwayError("429"), 300), (TurnedAwayError("429"), None), (NotReachedError("x"), None)],
+)
+def test_requests_that_were_stored_before_a_wait_are_not_sent_during_it(
+    location: str, tmp_path: Path, error: MsgctlError, retry_after: float | None
+) -> None:
+    seconds = retry_after or 1
+    if isinstance(error, TurnedAwayError):
+        error.retry_after = retry_after
+    arrivals, now, began = tmp_path / "sends", [1000.0], list[float]()
+
+    class TurnedAwayOnce(FakeClient):
+        def send(self, request: Request, *, timeout: float, may_send: Callable[[], bool]) -> Response:
+            began.append(now[0])
+            if len(began) == 2:
+                raise error
+            return super().send(request, timeout=timeout, may_send=may_send)
+
+    with closing(open_store(location)) as store:
+        job, commit = new_job(store, 8), store.db.commit
+
+        def commit_slowly() -> None:
+            """After a slow commit, the next one stores several requests for the sender."""
+            commit()
+            now[0] += SLOW * 2
+            if len(began) > 1 and not store.db.value("SELECT count(*) FROM result WHERE outcome = 'sending'"):
+                now[0] += seconds * 2
+
+        store.db.commit = commit_slowly  # type: ignore[method-assign]
+        connect, settings = (lambda: cast(Client, TurnedAwayOnce(arrivals))), replace(SETTINGS, concurrency=1)
+        runner = JobRunner(store, owners.take(store, job), settings, connect, lambda: now[0])
+        runner.start()
+        assert runner.wait(PATIENCE)
+        assert runner.finish()[0].accepted == 8
+    assert began[2] - began[1] >= seconds
+    assert arrived(arrivals) == dict.fromkeys(sender.phones(8), 1)
 
 
 def test_a_job_that_loses_the_store_keeps_its_outcomes_and_stores_them_at_its_end(
