@@ -36,6 +36,27 @@ def test_every_command_exits_with_3_without_a_profile(tool: Tool) -> None:
         assert "profile add" in error["hint"]
 
 
+BREAKDOWNS = ("Timeout", "Error interno del sistema", "Timeout, en cola", "Codigo?")
+WITHOUT_BREAKDOWN = ("Codigo errado", "Entregado", "verified", "")
+NEGATIONS = (
+    "no not never sin without cannot nao sem nunca ningun ninguno none unable don doesn didn isn aren wasn couldn "
+    "hasn haven"
+)
+
+
+@pytest.mark.parametrize("status", [400, 520])
+def test_a_code_may_be_used_up_after_a_breakdown_unless_a_word_refuses_it_or_negates(
+    status: int, service: Service, tool: Tool
+) -> None:
+    refusals = [f"Timeout, {word}" for word in ("rechazado", "saldo", "enviado", *NEGATIONS.split())]
+    codes = dict.fromkeys(BREAKDOWNS, 5) | dict.fromkeys((*WITHOUT_BREAKDOWN, *refusals), 1)
+    for text, code in codes.items():
+        service.will(respond({"error": 1, "msg": text}, status))
+        done = tool(*ALL["2fa verify"].line, "--json")
+        reason = {1: "not_verified", 5: "outcome_unknown"}[code]
+        assert (done.code, done.error["reason"]) == (code, reason), text
+
+
 @pytest.mark.parametrize("value", [None, True, 1.5, ["a", {"b": 1}], "", "\x1b[31mred\x07", "\ud800", "ñ€😀"])
 def test_a_script_gets_the_error_record_unchanged(value: Any, service: Service, tool: Tool) -> None:
     service.will(respond({"error": value, "msg": "no"}, 520))

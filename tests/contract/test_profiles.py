@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from conftest import KEY
 from msgctl import files
-from support.files import URL, table, write_config, written
+from support.files import URL, credentials, table, write_config, written
 from support.service import Service, running
 from support.tool import Tool
 
@@ -40,6 +41,37 @@ def test_a_variable_never_sends_a_stored_key_to_another_address(
         monkeypatch.setenv("MSGCTL_BASE_URL", elsewhere.base_url)
         tool(*arguments).refused(3, "MSGCTL_CLIENT", "MSGCTL_KEY")
         assert (server.received, elsewhere.received, (home / "ran").exists()) == ([], [], False)
+
+
+@pytest.mark.parametrize("profile", [None, "main", "sandbox"])
+@pytest.mark.parametrize("number", range(4))
+def test_one_or_two_of_the_three_variables_are_an_error_and_all_three_exclude_another_profile(
+    tool: Tool, server: Service, profile: str | None, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_config('default_profile = "main"\n' + table("main", base_url=server.base_url))
+    if profile is not None:
+        monkeypatch.setenv("MSGCTL_PROFILE", profile)
+    values = {"MSGCTL_BASE_URL": server.base_url, "MSGCTL_CLIENT": "2", "MSGCTL_KEY": "another-key"}
+    account = {0: ("1", "stored-key"), 3: ("2", "another-key")}
+    for names in combinations(values, number):
+        for name in values:
+            monkeypatch.delenv(name, raising=False)
+        for name in names:
+            monkeypatch.setenv(name, values[name])
+        server.received.clear()
+        done = tool("balance", "--json")
+        if profile is not None and number == 3:
+            done.refused(3, "Unset MSGCTL_PROFILE")
+        elif profile == "sandbox":  # reads none of them
+            assert done.code == 0
+        elif number in account:
+            assert (done.code, credentials(server)) == (0, account[number])
+            continue
+        else:
+            done.refused(3, *values)
+            assert done.error["reason"] == "no_credentials"
+        assert server.received == []
+        assert (tool("-p", "main", "balance").code, credentials(server)) == (0, account[0])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -62,6 +63,38 @@ def test_a_response_has_the_outcome_of_its_line_in_the_tables() -> None:
 )
 def test_each_recipient_has_the_outcome_of_its_entries(body: Any, expected: list[str]) -> None:
     assert outcomes(body, phones=[PHONE, OTHER]) == expected
+
+
+@pytest.mark.parametrize("recipients", [1, 2, 3])
+def test_entries_without_a_readable_phone_belong_to_nobody_except_the_only_one_to_the_only_recipient(
+    recipients: int,
+) -> None:
+    phones = [PHONE, OTHER, "573009999999"][:recipients]
+    sent = {"status": "Enviado"}
+    only = "accepted" if recipients == 1 else "unknown"
+    assert outcomes({"status": 1, "data": sent}, phones=phones) == ["accepted"] * recipients, "one object"
+    assert outcomes({"status": 1, "data": [sent]}, phones=phones) == [only] * recipients
+    assert outcomes([sent], phones=phones) == [only] * recipients
+    for entries in (2, 3):
+        assert outcomes({"status": 1, "data": [sent] * entries}, phones=phones) == ["unknown"] * recipients
+    for phone in ("573111111111", "no number", "", None):
+        for data in ({**sent, "phone": phone}, [{**sent, "phone": phone}]):
+            assert outcomes({"status": 1, "data": data}, phones=phones) == ["unknown"] * recipients, data
+    both = {"status": 1, "data": [sent, {**sent, "phone": PHONE}]}
+    assert outcomes(both, phones=phones) == ["accepted", "unknown", "unknown"][:recipients]
+
+
+def test_the_credits_left_are_in_the_first_level_that_has_them() -> None:
+    names = ("balance", "credits", "saldo")
+    for first, nested in product(names, repeat=2):
+        for data in ({nested: 7}, [{nested: 7}], {"data": {nested: 7}}):
+            assert outcome("balance show", 200, {"status": 1, first: 5, "data": data}) == "credits:5", (first, data)
+            assert outcome("balance show", 200, {"status": 1, first: "x", "data": data}) == "error", (first, data)
+            assert outcome("balance show", 200, {"status": 1, "data": data}) == "credits:7"
+    for order in permutations(names):
+        level = {name: names.index(name) for name in order}
+        for body in (level, {"data": level}, [{"data": [level]}]):
+            assert outcome("balance show", 200, body) == "credits:0", body
 
 
 def test_the_eleventh_entry_for_one_recipient_may_contradict_the_others() -> None:

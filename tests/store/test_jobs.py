@@ -37,6 +37,26 @@ def test_the_same_number_in_a_later_line_is_a_duplicate_even_in_another_part_of_
     assert errors == {3: "same number as line 1", 5: "same number as line 2"}
 
 
+@pytest.mark.parametrize("outcome", ["invalid", "excluded"])
+def test_the_same_number_in_an_earlier_line_without_a_message_makes_no_duplicate(store: Store, outcome: str) -> None:
+    number = imported(store, [LUIS])
+    without = [NewRecipient(line, ANA, None, "[]", outcome, "no message") for line in (2, 3)]
+    recipients.add(store, number, [], [*without, NewRecipient(4, EVA, None, "[]", outcome), NewRecipient(5, EVA, 1)])
+    # In later parts of the import, too; there the first line with a message counts, not one without.
+    recipients.add(store, number, [], [NewRecipient(6, ANA, 1), NewRecipient(7, EVA, 1)])
+    recipients.add(store, number, [], [NewRecipient(8, ANA, 1), NewRecipient(9, EVA, 1), NewRecipient(10, LUIS, 1)])
+    jobs.publish(store, number, state="active", digest=b"1")
+    rows = [*recipients.with_results(store, number)]
+    assert [row.line for row in rows if row.outcome == outcome] == [2, 3, 4]
+    assert [(row.line, row.error) for row in rows if row.outcome == "duplicate"] == [
+        (7, "same number as line 5"),
+        (8, "same number as line 6"),
+        (9, "same number as line 5"),
+        (10, "same number as line 1"),
+    ]
+    assert sorted(sent(store, number)) == [ANA, LUIS, EVA]
+
+
 def test_a_removed_name_is_kept_for_90_days_from_the_removal(store: Store, clock: Clock) -> None:
     job = published(store, [ANA], name="day")
     clock.now += KEEP / 1000 + 1

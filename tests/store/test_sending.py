@@ -600,6 +600,30 @@ def test_the_charges_of_a_job_count_segments_without_a_price(store: Store) -> No
     assert intent.segments == 12
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("expensive", range(3))
+def test_each_accepted_recipient_of_each_request_counts_for_the_highest_price(
+    store: Store, expensive: int, is_late: bool
+) -> None:
+    for request in range(2):
+        job = published(store, [phone(each) for each in range(6)], message=f"{expensive} {request}")
+        sending = owners.take(store, job.number)
+        outcomes = [
+            RequestOutcome(intent, [Outcome(each, "accepted", credits=1_000_000) for each in intent.phones])
+            for intent in intend(sending, size=3, wanted=2)
+        ]
+        rows = cast("list[Outcome]", outcomes[request].rows)
+        rows[expensive] = rows[expensive]._replace(credits=2_000_000)
+        rows[expensive - 1] = rows[expensive - 1]._replace(outcome="unknown", credits=9_000_000)
+        if is_late:
+            sending.record_late(outcomes)
+        else:
+            with sending.batch(SMS):
+                sending.record(outcomes)
+        assert jobs.get(store, job.number).highest_price == 2_000_000
+        sending.finish("paused")
+
+
 def test_the_size_of_the_next_request_is_known_before_its_intent_is_stored(store: Store) -> None:
     sending = owners.take(store, published(store, [ANA, LUIS, EVA]).number)
     with sending.batch(SMS):
