@@ -69,13 +69,8 @@ class Faults:
             return FileError(self.need_of_country, GIVE_COUNTRY, consequence=consequence)
         are = "is" if self.invalid == 1 else "are"
         lines = [f"{self.invalid:,} of {plural(self.rows, 'row')} of {self.file} {are} invalid"]
-        listed: set[str] = set()
         for row in self.first:
-            reason = row.reason
-            if reason in listed:  # its advice is in an earlier line
-                reason = reason.partition("; ")[0]
-            listed.add(row.reason)
-            lines.append("  " + ": ".join(filter(None, (f"line {row.line:,}", row.phone, reason))))
+            lines.append("  " + ": ".join(filter(None, (f"line {row.line:,}", row.phone, row.reason))))
         if (more := self.invalid - len(self.first)) > 0:
             lines.append(f"  and {more:,} more")
         if self.without_country:
