@@ -200,7 +200,7 @@ def _units(text: str, encoding: str) -> int:
 
 @lru_cache(maxsize=2048)
 def _near(char: str) -> str | None:
-    """Return the nearest characters in the alphabet: empty to leave the character out, None without a near one."""
+    """Return the nearest characters in the alphabet: empty to leave the character out, None if none is near."""
     if char in _ALPHABET:
         return char
     if ord(char) in _NEAR:

@@ -292,7 +292,7 @@ def test_a_resend_whose_recipients_change_during_its_question_is_refused(
 @in_a_terminal
 @pytest.mark.parametrize(
     ("delete", "kept"),
-    [(("job", "remove", "today"), b"1 of 1 jobs were"), (("history", "clear"), b"1 of 1 single sends and jobs were")],
+    [(("job", "remove", "today"), b"1 of 1 jobs could"), (("history", "clear"), b"1 of 1 single sends and jobs could")],
 )
 def test_a_job_that_another_process_deletes_during_the_question_is_not_counted(
     service: Service, tool: Tool, tmp_path: Path, delete: tuple[str, ...], kept: bytes

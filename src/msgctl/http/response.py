@@ -425,7 +425,7 @@ class _Parser(NamedTuple):
 
     @property
     def _quotation(self) -> str:
-        """The service's error message after a colon; empty without a message."""
+        """The service's error message after a colon; empty if it has none."""
         message = self._service_message()
         return f": {message}" if message else ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
 from queue import Empty, SimpleQueue
@@ -50,8 +51,6 @@ class Pool:
                 return of_thread(error)
             finally:
                 self._clients.put(client)
-
-        from concurrent.futures import ThreadPoolExecutor
 
         waiting = iter(items)
         pool = ThreadPoolExecutor(self._threads)

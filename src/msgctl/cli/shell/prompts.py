@@ -59,7 +59,7 @@ def delete_sent(context: Context, numbers: Sequence[int], noun: str, question: s
     deleted = removal.remove(context.store, numbers)
     removal.tidy(context.store)
     if kept := len(numbers) - deleted:
-        what = f"{kept:,} of {len(numbers):,} {noun} were not deleted: another process uses or has deleted them"
+        what = f"{kept:,} of {len(numbers):,} {noun} could not be deleted: another process uses or has deleted them"
         raise ConditionError(what, reason="running_elsewhere")
     context.note(f"{done} {effect}")
 
