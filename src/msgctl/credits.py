@@ -11,7 +11,7 @@ bits.
 
 
 def millionths(credits: str | None) -> int | None:
-    """Return the credits in a response; None if there are none, or if they are negative or a million or more."""
+    """Return the credits in a response; None if it has no credits, a negative number, or a million or more."""
     # Fast path for the usual case: it takes a tenth of the time.
     if credits is not None and len(credits) == 1 and "0" <= credits <= "9":
         return int(credits) * CREDIT

@@ -30,7 +30,7 @@ class Damage:
 
     @property
     def note(self) -> str:
-        """The note about these rows; empty if there are none."""
+        """The note about these rows, if any; otherwise empty."""
         if not self._rows:
             return ""
         rows = "" if self._rows == 1 else f" ({self._rows:,} such rows)"

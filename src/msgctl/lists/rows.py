@@ -198,7 +198,7 @@ class PhoneCells:
         return numbers
 
     def first_within(self, text: str) -> str:
-        """Return the first valid number of any kind that a cell is or contains; empty if there is none."""
+        """Return the first valid number of any kind that a cell is or contains, if any; otherwise empty."""
         text = text.strip()
         if (number := self.number(text)) or _DATE_OR_DECIMAL.fullmatch(text) or len(text) > MAX_SEARCHED:
             return number

@@ -172,7 +172,7 @@ class JobStates:
             yield message
 
     def error(self, hint: str, *, follow: bool) -> MsgctlError | None:
-        """Return the error for states that could not be read or are not the goal; None if there are none."""
+        """Return the error for states that could not be read or are not the goal, if any."""
         first = self._first_error
         unread = f"{plural(self.failed, 'delivery state')} could not be checked. The first"
         if first and not (follow and first.retryable):
